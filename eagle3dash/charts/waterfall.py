@@ -1,0 +1,119 @@
+"""Where the accepted tokens went: the four numbers on one scale, and the drop between each two.
+
+The step from per row to per round is drawn as what it is: a way of counting, no fault. Knows no findings: the caller says
+which drop was found to be a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from eagle3dash.charts.theme import FAULT, NEUTRAL, NO_DATA, ROLES, Chart, accept_axis, bar_style, figure, number, plain
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One bar. `cause`: what lies between the bar before and this one. `counting`: that step is no fault at all."""
+
+    label: str
+    role: str
+    value: float | None
+    cause: str = ""
+    counting: bool = False
+    fault: bool = False
+
+
+def waterfall(stages: Sequence[Stage], steps: int) -> Chart:
+    """Bars from 1 up to each accept length; what was lost since the last known bar floats above as a hatched block."""
+    fig, lost = figure("Where the accepted tokens went", 400), _losses(stages)
+    x = list(range(len(stages)))
+    for at, stage in zip(x, stages, strict=True):
+        _bar(fig, at, stage)
+    for at, stage in zip(x, stages, strict=True):
+        if lost[at] is not None and lost[at] > 0:
+            _loss(fig, at, stage, lost[at])
+    fig.update_layout(barmode="stack", showlegend=False, bargap=0.35)
+    labels = ["<br>".join(plain(part) for part in stage.label.split("\n")) for stage in stages]
+    fig.update_xaxes(tickmode="array", tickvals=x, ticktext=labels, tickangle=0, range=[-0.6, len(stages) - 0.4])
+    fig.update_yaxes(**accept_axis(steps))
+    caption = _sentence(stages, lost)
+    rows = tuple(
+        {
+            "number": stage.label.replace("\n", " "),
+            "accept_length": stage.value,
+            "lost": lost[at],
+            "step": stage.cause,
+            "kind": "counting, no fault" if stage.counting else "fault" if stage.fault else "",
+        }
+        for at, stage in zip(x, stages, strict=True)
+    )
+    return Chart("four-numbers", fig, caption, f"Waterfall. {caption}", rows)
+
+
+def _losses(stages: Sequence[Stage]) -> list[float | None]:
+    """What each stage lost against the last known one before it; negative where it gained, None where it can't be said."""
+    lost, before = [], None
+    for stage in stages:
+        lost.append(None if stage.value is None or before is None else before - stage.value)
+        before = before if stage.value is None else stage.value
+    return lost
+
+
+def _bar(fig: go.Figure, at: int, stage: Stage) -> None:
+    if stage.value is None:
+        fig.add_annotation(x=at, y=1, text=NO_DATA, showarrow=False, yanchor="bottom")
+        return
+    fig.add_bar(
+        x=[at],
+        y=[stage.value - 1],
+        base=1,
+        marker=bar_style(ROLES[stage.role]),
+        width=0.62,
+        hovertemplate=f"{plain(stage.label)}: accept length {stage.value:.4f}<extra></extra>",
+    )
+    fig.add_annotation(x=at, y=stage.value, text=f"<b>{stage.value:.2f}</b>", showarrow=False, yanchor="bottom", yshift=1)
+
+
+def _loss(fig: go.Figure, at: int, stage: Stage, lost: float) -> None:
+    colour = FAULT if stage.fault else NEUTRAL
+    fig.add_bar(
+        x=[at],
+        y=[lost],
+        base=stage.value,
+        width=0.62,
+        marker={
+            "color": "rgba(0,0,0,0)",
+            "line": {"color": colour, "width": 1},
+            "pattern": {"shape": "\\" if not stage.counting else ".", "fgcolor": colour, "size": 7, "solidity": 0.35},
+        },
+        hovertemplate=f"−{lost:.4f}: {plain(stage.cause)}<extra></extra>",
+    )
+    word = "counting,<br>no fault" if stage.counting else "<b>fault</b>" if stage.fault else ""
+    text = f"−{lost:.2f}" + (f"<br>{word}" if word else "")
+    fig.add_annotation(
+        x=at, y=stage.value + lost, text=text, showarrow=False, yanchor="bottom", yshift=2, font={"color": colour}
+    )
+
+
+def _sentence(stages: Sequence[Stage], lost: list[float | None]) -> str:
+    steps = []
+    for stage, drop in zip(stages, lost, strict=True):
+        if drop is None or abs(drop) < 0.005:
+            continue
+        what = f"{stage.cause} {'costs' if drop > 0 else 'adds'} {abs(drop):.2f}"
+        steps.append(what + (" (a way of counting, no fault)" if stage.counting else ""))
+    known = [stage for stage in stages if stage.value is not None]
+    if len(known) < 2:
+        return "One number alone locates nothing: add the files that the others need."
+    ends = (
+        f"From {number(known[0].value)} ({plain_label(known[0])}) to {number(known[-1].value)} ({plain_label(known[-1])})"
+    )
+    return f"{ends}: {'; '.join(steps)}." if steps else f"{ends}: no step loses anything."
+
+
+def plain_label(stage: Stage) -> str:
+    """The label on one line, for a sentence."""
+    return stage.label.replace("\n", " ").lower()
