@@ -1,0 +1,20 @@
+"""How large an intermediate result may be: chunk sizes from the memory that is free now."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+CAP = {"cpu": 256 << 20, "cuda": 4 << 30}  # more buys no speed: by then the matrix products are large enough
+
+
+def free_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def rows_that_fit(device: torch.device, bytes_per_row: int, share: int = 8) -> int:
+    """Rows whose intermediate results take at most 1/share of what is free; never less than 16."""
+    return max(16, min(free_bytes(device) // share, CAP.get(device.type, CAP["cpu"])) // bytes_per_row)

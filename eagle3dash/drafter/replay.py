@@ -1,0 +1,100 @@
+"""The K-step chain of every row at once: what a server would draft after each position of a text.
+
+Row t pairs the features of position t with token t+1 and predicts token t+2; step j of it reads token t+1+j (the true
+one: a chain ends at its first wrong token, so that equals serving) at position t+j and predicts token t+2+j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from eagle3dash.drafter.chains import Chains, Prefix, Start, Text, half_of
+from eagle3dash.drafter.memory import rows_that_fit
+from eagle3dash.drafter.model import Model
+from eagle3dash.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Step:
+    """Step `step` of the chains of `rows` [R]: hidden [R, H] is the state fed back, tokens [R] are target ids.
+
+    valid [R]: the text still has the token that this step reads; elsewhere the numbers mean nothing.
+    """
+
+    step: int
+    rows: Tensor
+    logits: Tensor  # [R, DV] float32
+    hidden: Tensor
+    tokens: Tensor
+    valid: Tensor
+
+
+def check_features(model: Model, features: Sequence[Tensor], count: int) -> int:
+    """Rows S of `features`, after seeing that there are `count` of them, alike, and Ht wide. Raises BadInput."""
+    if len(features) != count:
+        raise BadInput(f"The drafter reads {count} aux states, {len(features)} were given.")
+    shapes = {tuple(x.shape) for x in features}
+    rows, width = features[0].shape
+    if len(shapes) > 1 or width != model.spec.target_hidden:
+        raise BadInput(f"Features are {sorted(shapes)}; expected all alike and {model.spec.target_hidden} wide.")
+    return rows
+
+
+def start(text: Text, features: Sequence[Tensor]) -> Start:
+    """The aux states of one text, fused."""
+    parts = [slice(at, at + text.chunk) for at in range(0, text.rows, text.chunk)]
+    state = torch.cat([text.model.fuse([x[part] for x in features]) for part in parts])
+    return Start(state, half_of(text.model.layers[0], state))
+
+
+@torch.no_grad()
+def chain(
+    model: Model, features: Sequence[Tensor], token_ids: Tensor, steps: int, rows: Tensor | None = None
+) -> Iterator[Step]:
+    """features: A x [S, Ht]; token_ids [S] or [S + 1]. Chunk after chunk of rows, each through its K steps.
+
+    `rows`: ascending rows to draft for (default all); keys and values are always those of the whole text.
+    """
+    text = Text(model, token_ids, check_features(model, features, model.spec.num_aux), steps)
+    prefix = text.prefix(start(text, features))
+    size = min(text.chunk, rows_that_fit(model.device, 8 * model.spec.draft_vocab))
+    for part in (text.all_rows if rows is None else rows.to(model.device)).split(size):
+        chains = Chains(text, prefix, part)
+        for step in range(steps):
+            out = chains.advance()
+            logits = model.logits(out).float() if model.dtype == torch.bfloat16 else model.logits(out)
+            tokens = model.target_ids[logits.argmax(-1)]
+            yield Step(step, part, logits, chains.state, tokens, text.valid(part, step))
+
+
+@torch.no_grad()
+def right(
+    model: Model, features: Sequence[Tensor], token_ids: Tensor, steps: int, rows: Tensor | None = None
+) -> np.ndarray:
+    """bool [K, S]: step j of row t drafted the text's token t+2+j. False past the end and in rows not asked for."""
+    text = Text(model, token_ids, check_features(model, features, model.spec.num_aux), steps)
+    prefix = text.prefix(start(text, features))
+    return right_of(text, prefix, text.all_rows if rows is None else rows.to(model.device))
+
+
+def right_of(text: Text, prefix: Prefix, rows: Tensor, leading: bool = False) -> np.ndarray:
+    """As `right`, for a prepared text. `leading`: a chain ends at its first wrong step, later steps are False.
+
+    Ending early changes no accept length or survival, only the accuracy of later steps by themselves.
+    """
+    result = torch.zeros(text.steps, text.rows, dtype=torch.bool, device=rows.device)
+    for part in rows.split(text.chunk):
+        chains = Chains(text, prefix, part)
+        for step in range(text.steps):
+            hit = text.model.draft(chains.advance()) == text.label(chains.rows, step)
+            result[step, chains.rows] = hit
+            if leading:
+                chains.keep(hit)
+                if not len(chains.rows):
+                    break
+    return result.cpu().numpy()
