@@ -1,0 +1,67 @@
+"""One drafter checkpoint while it is being understood: its config, its tensors under canonical names, what was noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from eagle3dash.errors import BadInput
+from eagle3dash.formats.drafters.fields import Fields
+from eagle3dash.formats.drafters.names import canonical
+from eagle3dash.records import Inferred
+
+
+class Stored(Protocol):
+    """A tensor of a file. A `torch.Tensor` is one; a lazy one also has `tensor()`, which reads it."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+@dataclass
+class Checkpoint:
+    """`names`: canonical name -> name in the file."""
+
+    flavour: str
+    fields: Fields
+    tensors: Mapping[str, Stored]
+    names: dict[str, str]
+    inferred: list[Inferred] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, flavour: str, config: dict[str, Any] | None, tensors: Mapping[str, Stored]) -> Checkpoint:
+        return cls(flavour, Fields(config), tensors, canonical(tensors))
+
+    def has(self, name: str) -> bool:
+        return name in self.names
+
+    def shape(self, name: str, dims: int = 2) -> tuple[int, ...]:
+        """Shape of a tensor that must be there with that many dimensions. BadInput otherwise."""
+        if name not in self.names:
+            raise BadInput(f"The drafter has no {name}, without which it can't run. Export the checkpoint again, with all weights.")
+        shape = tuple(int(size) for size in self.tensors[self.names[name]].shape)
+        if len(shape) != dims:
+            raise BadInput(f"{self.names[name]} has shape {list(shape)}; expected {dims} dimension(s).")
+        return shape
+
+    def expect(self, name: str, *shape: int) -> None:
+        """BadInput unless the tensor is there with exactly this shape."""
+        found = self.shape(name, len(shape))
+        if found != shape:
+            raise BadInput(
+                f"{self.names[name]} has shape {list(found)}; the other weights need {list(shape)}. "
+                "The file mixes two models: export the checkpoint again."
+            )
+
+    def infer(self, name: str, value: Any, why: str) -> None:
+        self.inferred.append(Inferred(name, str(value), why))
+
+    def problem(self, message: str) -> None:
+        self.problems.append(message)
+
+    def contradict(self, path: str | None, message: str) -> None:
+        """The tensors settle it: note the problem and mark the field."""
+        self.problem(message)
+        self.fields.contradict(path, message)

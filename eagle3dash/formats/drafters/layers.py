@@ -1,0 +1,76 @@
+"""Which states of the target a drafter's config names: where the ids stand, and what an id means there, as HF[k].
+
+Facts: vLLM and speculators read a top-level list as it is, HF[L]; SGLang, SpecForge, AngelSlim, NeMo Automodel,
+TensorRT-LLM and ModelOpt's Hugging Face path take "after layer L", HF[L+1]. SGLang from 0.5.15 takes HF[L] for the
+DeepSeek family (Kimi with it) unless the first id is 1 (pull request 25454), and from 0.5.18 for gpt-oss when an id
+names the last boundary (32334). TorchSpec's `--vllm` export of a kimi_k2 drafter adds 1 to every id.
+"""
+
+from __future__ import annotations
+
+from eagle3dash.errors import BadInput
+from eagle3dash.formats.drafters.checkpoint import Checkpoint
+
+TOP = "eagle_aux_hidden_state_layer_ids"
+NESTED = f"eagle_config.{TOP}"
+DEEPEST = 1000
+DEEPSEEK_TYPES = ("kimi", "deepseek")
+KIMI_VOCAB = 163840
+GPT_OSS = (201088, 36)  # vocabulary; layers of the 120b
+
+
+def ids(checkpoint: Checkpoint) -> tuple[tuple[int, ...] | None, str | None]:
+    """(layer ids as printed, path), or (None, None) where the config names none (absent, null or empty)."""
+    for path in (TOP, NESTED, f"{checkpoint.fields.block}{TOP}", "eagle_config.layer_ids"):
+        value, _ = checkpoint.fields.find(path)
+        if not value:
+            continue
+        whole = isinstance(value, list) and all(type(item) is int and -1 <= item <= DEEPEST for item in value)
+        if not whole or len(value) > 32:
+            raise BadInput(f"config.json: {path} must be a short list of layer numbers from 0 to {DEEPEST}.")
+        return tuple(value), path
+    return None, None
+
+
+def states(checkpoint: Checkpoint, found: tuple[int, ...] | None, path: str | None, vocab: int) -> tuple[int, ...] | None:
+    """The ids as HF[k] under the flavour's own convention; None where the config names none."""
+    if found is None or path is None:
+        checkpoint.infer("states", "unknown", "the config names no layers; tools then take HF[2, N//2, N-3]")
+        return None
+    shift, why = _shift(checkpoint, found, path, vocab)
+    result = tuple(layer + shift for layer in found)
+    checkpoint.infer("states", list(result), why)
+    return result if min(result) >= 0 else None
+
+
+def _shift(checkpoint: Checkpoint, found: tuple[int, ...], path: str, vocab: int) -> tuple[int, str]:
+    if "eagle_config" not in path:
+        return 0, f"{path}: speculators and vLLM count boundaries, id L is HF[L]"
+    model = (checkpoint.fields.text("model_type") or "").lower()
+    architecture = str(checkpoint.fields.leaves.get("architectures")).lower()
+    deepseek = model.startswith(DEEPSEEK_TYPES) or "deepseek" in architecture or vocab == KIMI_VOCAB
+    if deepseek and found[0] != 1:
+        return 0, (f"{path}: DeepSeek family with first id {found[0]}: SGLang from 0.5.15 and TorchSpec's export take id L as HF[L]; "
+                   "SGLang up to 0.5.12, and drafters trained through it, took HF[L+1]")
+    if vocab == GPT_OSS[0] and max(found) == GPT_OSS[1]:
+        return 0, f"{path}: gpt-oss with an id for the last boundary ({GPT_OSS[1]}): SGLang from 0.5.18 takes id L as HF[L]"
+    if checkpoint.flavour == "modelopt":
+        return 1, f"{path}: ModelOpt counts layer outputs, id L is HF[L+1] (its dumps made through vLLM took HF[L])"
+    return 1, f"{path}: ids count layer outputs, id L is HF[L+1]; vLLM reads the same nested list as HF[L]"
+
+
+def check(checkpoint: Checkpoint, found: tuple[int, ...] | None, path: str | None, num_aux: int) -> None:
+    """Note ids that contradict fc, or repeat."""
+    count = checkpoint.fields.integer("num_aux_hidden_states", high=32)
+    if count not in (None, num_aux):
+        checkpoint.contradict("num_aux_hidden_states", f"config.json says num_aux_hidden_states {count}; fc reads {num_aux} states.")
+    if checkpoint.fields.flag("eagle_config.use_aux_hidden_state") is False:
+        checkpoint.contradict("eagle_config.use_aux_hidden_state", "use_aux_hidden_state is false, but the drafter has an fc weight.")
+    if found is None:
+        return
+    if len(found) != num_aux:
+        checkpoint.contradict(path, f"{path} names {len(found)} layers {list(found)}, but fc.weight reads {num_aux} states.")
+    if len(set(found)) != len(found):
+        checkpoint.problem(f"{path} names a layer twice: {list(found)}. vLLM drops repeats, so fc gets fewer states.")
+    if list(found) != sorted(found):
+        checkpoint.problem(f"{path} is not ascending: {list(found)}. vLLM and TensorRT-LLM sort it, SGLang keeps the order.")
