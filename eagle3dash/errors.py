@@ -37,5 +37,9 @@ class StoreDamaged(Eagle3Error):
     """A catalogued file is missing or altered, or the catalogue has a schema newer than this program."""
 
 
+class StoreFull(Eagle3Error):
+    """The disk that holds the store has no room. Nothing was stored, nothing was lost."""
+
+
 class Cancelled(Eagle3Error):
     """The person who asked no longer wants the answer."""
