@@ -64,5 +64,5 @@ def numbers(runs: Sequence[tuple[str, dict[str, float | None]]], steps: int) -> 
 def _sentence(name: str, values: dict[str, float | None]) -> str:
     return (
         f"{name}: served {number(values.get('served'))}, replayed on serving features "
-        f"{number(values.get('replayed_serving'))}, on training features {number(values.get('replayed_training'))}, per round."
+        f"{number(values.get('replayed_serving'))}, on training features {number(values.get('replayed_training'))}."
     )

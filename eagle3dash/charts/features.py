@@ -21,72 +21,56 @@ QUANTITIES = {
 VALUES_FIT = 24  # states a side up to which a number fits into its cell
 
 
-def best_matches(cells: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """serving_slot -> the cell of its best training state: the smallest relative error, else the largest cosine."""
-    best: dict[int, dict[str, Any]] = {}
-    for cell in cells:
-        if cell.get("cosine") is None:
-            continue
-        held = best.get(cell["serving_slot"])
-        if held is None or _misfit(cell) < _misfit(held):
-            best[cell["serving_slot"]] = cell
-    return best
+def state_name(label: Any) -> str:
+    """HF[15] for a known state; a slot whose state nobody knows keeps its own name, s1."""
+    return f"HF[{label}]" if isinstance(label, int) else str(label)
 
 
-def _misfit(cell: dict[str, Any]) -> tuple[float, float]:
-    error = cell.get("relative_error")
-    return (math.inf if error is None else error, -cell["cosine"])
-
-
-def heatmap(
-    cells: Sequence[dict[str, Any]],
-    quantity: str,
-    training: Sequence[tuple[Any, str]],
-    serving: Sequence[tuple[Any, str]],
-    tokens: int | None = None,
-) -> Chart:
-    """training states (rows) x serving slots (columns). training, serving: (id used in `cells`, name to show) in order."""
-    by_pair = {(cell["training_state"], cell["serving_slot"]): cell for cell in cells}
-    values = [[by_pair.get((t, s), {}).get(quantity) for s, _ in serving] for t, _ in training]  # [T, V]
-    best = best_matches(cells)
-    fig = figure(f"{QUANTITIES[quantity].capitalize()} of states", 150 + 46 * max(3, min(len(training), 12)))
+def heatmap(document: dict[str, Any], quantity: str) -> Chart:
+    """training states (rows) x serving slots (columns) of a `features` document, a number in each cell while it fits."""
+    training = [state_name(label) for label in document["training_states"]]  # N rows
+    serving = [
+        f"slot {slot}<br>{plain(state_name(label))}" for slot, label in enumerate(document["serving_states"])
+    ]  # M columns
+    cells = {(cell["training_slot"], cell["serving_slot"]): cell for cell in document["cells"]}
+    best = {cell["serving_slot"]: cell["training_slot"] for cell in document["best_cells"] if cell["matches"]}
+    values = [[cells[n, m][quantity] for m in range(len(serving))] for n in range(len(training))]  # [N, M]
+    marks = [[_mark(value, best.get(m) == n) for m, value in enumerate(row)] for n, row in enumerate(values)]
+    fig = figure(f"{QUANTITIES[quantity].capitalize()} of states", 170 + 46 * max(3, min(len(training), 12)))
     fits = max(len(training), len(serving)) <= VALUES_FIT
-    marks = [
-        [_mark(values[r][c], best.get(s, {}).get("training_state") == t) for c, (s, _) in enumerate(serving)]
-        for r, (t, _) in enumerate(training)
-    ]
     scaled, scale = _scaled(values, quantity)
     fig.add_heatmap(
         z=scaled,
         x=list(range(len(serving))),
         y=list(range(len(training))),
-        **scale,
         xgap=2,
         ygap=2,
-        customdata=marks,
         text=marks if fits else None,
         texttemplate="%{text}" if fits else None,
-        hoverongaps=True,
-        hovertemplate="training %{y}, serving %{x}: %{customdata}" + f" ({_tokens(tokens)})<extra></extra>",
+        customdata=[
+            [f"{training[n]} in training, slot {m} in serving: {mark}" for m, mark in enumerate(row)]
+            for n, row in enumerate(marks)
+        ],
+        hovertemplate="%{customdata}<br>" + f"mean over {document['aligned_tokens']:,} aligned tokens<extra></extra>",
+        **scale,
     )
-    _outline(fig, best, [t for t, _ in training], [s for s, _ in serving])
+    _outline(fig, best)
     fig.update_xaxes(
-        title="fed in serving, slot",
-        tickvals=list(range(len(serving))),
-        ticktext=[plain(n) for _, n in serving],
-        showgrid=False,
+        title="fed in serving, as the engine names it", tickvals=list(range(len(serving))), ticktext=serving, showgrid=False
     )
     fig.update_yaxes(
-        title="in training, state",
+        title="in training",
         tickvals=list(range(len(training))),
-        ticktext=[plain(n) for _, n in training],
-        autorange="reversed",
+        ticktext=[plain(name) for name in training],
         showgrid=False,
+        autorange="reversed",
     )
     if not cells:
         nothing(fig)
-    caption = _heatmap_sentence(best, dict(training), dict(serving), tokens)
-    rows = tuple({**cell, "best_match": best.get(cell["serving_slot"]) is cell} for cell in cells)
+    caption = _heatmap_sentence(document)
+    rows = tuple(
+        {**cell, "best_match": best.get(cell["serving_slot"]) == cell["training_slot"]} for cell in document["cells"]
+    )
     return Chart("state-similarity", fig, caption, f"Heatmap. {caption}", rows)
 
 
@@ -95,46 +79,37 @@ def _mark(value: float | None, is_best: bool) -> str:
     return f"★ {text}" if is_best else text
 
 
-def _tokens(tokens: int | None) -> str:
-    return "mean over aligned tokens" if tokens is None else f"mean over {tokens:,} aligned tokens"
-
-
 def _scaled(values: list[list[float | None]], quantity: str) -> tuple[list[list[float | None]], dict[str, Any]]:
     """Colour value of each cell, and the fixed scale it lies on: a colour means the same in every run."""
     if quantity == "norm_ratio":  # doubled and halved lie equally far from 1
         logs = [[None if not v else math.log2(v) for v in row] for row in values]
         bar = {"tickvals": [-3, 0, 3], "ticktext": ["⅛", "1", "8"], "thickness": 10}
         return logs, {"zmin": -3, "zmax": 3, "colorscale": "RdBu", "colorbar": bar}
-    scale = "Cividis" if quantity == "cosine" else "Cividis_r"
-    return values, {
-        "zmin": 0,
-        "zmax": 1 if quantity == "cosine" else 1.5,
-        "colorscale": scale,
-        "colorbar": {"thickness": 10},
-    }
+    if quantity == "cosine":
+        return values, {"zmin": 0, "zmax": 1, "colorscale": "Cividis", "colorbar": {"thickness": 10}}
+    return values, {"zmin": 0, "zmax": 1.5, "colorscale": "Cividis_r", "colorbar": {"thickness": 10}}
 
 
-def _outline(fig: go.Figure, best: dict[Any, dict[str, Any]], training: list[Any], serving: list[Any]) -> None:
-    for slot, cell in best.items():
-        if slot in serving and cell["training_state"] in training:
-            x, y = serving.index(slot), training.index(cell["training_state"])
-            for colour, width in (("white", 5), ("black", 2)):  # seen on the dark and the bright end of the scale
-                fig.add_shape(
-                    type="rect", x0=x - 0.47, x1=x + 0.47, y0=y - 0.45, y1=y + 0.45, line={"color": colour, "width": width}
-                )
+def _outline(fig: go.Figure, best: dict[int, int]) -> None:
+    for slot, state in best.items():
+        for colour, width in (("white", 5), ("black", 2)):  # seen on the dark and the bright end of the scale
+            line = {"color": colour, "width": width}
+            fig.add_shape(type="rect", x0=slot - 0.47, x1=slot + 0.47, y0=state - 0.45, y1=state + 0.45, line=line)
 
 
-def _heatmap_sentence(
-    best: dict[Any, dict[str, Any]], training: dict[Any, str], serving: dict[Any, str], tokens: int | None
-) -> str:
-    if not best:
-        return "No state of serving could be compared with a state of training."
-    parts = [
-        f"{serving.get(slot, slot)} is closest to {training.get(cell['training_state'], cell['training_state'])} "
-        f"(cosine {number(cell['cosine'], 3)}, relative error {number(cell.get('relative_error'), 3)})"
-        for slot, cell in best.items()
-    ]
-    return f"★ marks the best match of each slot: {'; '.join(parts)}; {_tokens(tokens)}."
+def _heatmap_sentence(document: dict[str, Any]) -> str:
+    parts = [_match(cell) for cell in document["best_cells"]]
+    if not document["aligned_tokens"]:
+        return "No tokens of the two captures could be aligned, so no state could be compared."
+    mean = f"mean over {document['aligned_tokens']:,} aligned tokens"
+    return f"★ marks the training state that a slot holds: {'; '.join(parts)}; {mean}."
+
+
+def _match(cell: dict[str, Any]) -> str:
+    numbers = f"cosine {number(cell['cosine'], 3)}, relative error {number(cell['relative_error'], 3)}"
+    if not cell["matches"]:
+        return f"slot {cell['serving_slot']} holds none of them (nearest {state_name(cell['training_state'])}, {numbers})"
+    return f"slot {cell['serving_slot']} holds {state_name(cell['training_state'])} ({numbers})"
 
 
 def over_position(points: Sequence[dict[str, Any]], quantity: str) -> Chart:

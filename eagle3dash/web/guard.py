@@ -51,7 +51,7 @@ def refusal(method: str, path: str, headers: dict[str, str], hosts: Iterable[str
     """Why a request is refused, or None when it is fine."""
     host = headers.get("host", "")
     if not _is_known(host, hosts):
-        return f"This dashboard is not called {host[:80]!r}. Open it by its IP address, or add the name to server.allowedHosts.\n"
+        return f"This dashboard is not called {host[:80]!r}. Open it by IP address, or name it in server.allowedHosts.\n"
     origin = headers.get("origin")
     if origin is not None and _without_default_port(urlsplit(origin)) != _without_default_port(urlsplit(f"//{host}")):
         return "This request came from a page of another address and was refused.\n"

@@ -6,6 +6,7 @@ Streamlit's caches can be emptied by anybody, and nobody would close what was in
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import secrets
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eagle3dash.jobs import demo
+from eagle3dash.jobs.devices import best
 from eagle3dash.jobs.queue import Queue
 from eagle3dash.store import Store
 
@@ -80,3 +82,10 @@ def close() -> None:
             _open.queue.close()
             _open.store.close()
             _open = None
+
+
+@functools.cache
+def device_title() -> str:
+    """The device that answers the next question, in words."""
+    found = best()
+    return found.title if found.name in found.title else f"{found.name} ({found.title})"

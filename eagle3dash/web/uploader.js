@@ -64,6 +64,7 @@ class Transfer {
         if (reply.ok || (reply.status === 409 && told.have !== undefined && failures++ < 20)) f.have = told.have
         else { this.problem = told.error; return }
         if (reply.ok) { failures = 0; this.note = "" }
+        else await new Promise(resolve => setTimeout(resolve, 250)) // the request before this one is still ending
       } catch (error) {
         if (this.paused || !this.files.includes(f)) return
         if (error.name === "NotReadableError") { this.problem = `${f.name} changed on your disk. Remove it and drop it again.`; return }

@@ -1,0 +1,188 @@
+"""What a page draws, put together from a run and the answers about it: stages, series, points, lines of a table.
+
+Between the store's and the questions' documents and `charts`. Draws nothing and computes no statistic of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagle3dash.analysis.served import served
+from eagle3dash.charts.acceptance import Series, by_role
+from eagle3dash.charts.features import state_name
+from eagle3dash.charts.waterfall import Stage
+from eagle3dash.jobs.questions import Question
+from eagle3dash.jobs.selection import claims, default_slots, labels, steps_for
+from eagle3dash.records import Import, Run
+from eagle3dash.web import state
+
+# where a proven fault shows: the drop that it causes (DESIGN section 8, by family)
+TRAINING_FAULTS = {
+    "drafter-weak",
+    "loss-mask-shifted",
+    "off-distribution",
+    "wrong-rope",
+    "wrong-vocab-map",
+    "low-vocab-coverage",
+}
+ENGINE_FAULTS = {
+    "engine-loss",
+    "dead-acceptance",
+    "pinned-acceptance",
+    "too-good-acceptance",
+    "position-cliff",
+    "later-steps-loss",
+}
+DRAWN_POINTS = 1000
+
+
+def stages(document: dict[str, Any]) -> list[Stage]:
+    """The bars of the four numbers, with the drop that an error finding explains marked as the fault."""
+    numbers = document["numbers"]
+    errors = {finding["id"] for finding in document["findings"] if finding["severity"] == "error"}
+    at_training, at_engine = errors & TRAINING_FAULTS, errors & ENGINE_FAULTS
+    at_features = errors - TRAINING_FAULTS - ENGINE_FAULTS
+    return [
+        Stage("expected\nper row", "expected", numbers.get("expected")),
+        Stage(
+            "replayed on\ntraining features\nper row",
+            "training",
+            numbers.get("replayed_training_rows"),
+            "training code or checkpoint",
+            fault=bool(at_training),
+        ),
+        Stage(
+            "replayed on\ntraining features\nper round",
+            "training",
+            numbers.get("replayed_training"),
+            "counting rounds instead of rows",
+            counting=True,
+        ),
+        Stage(
+            "replayed on\nserving features\nper round",
+            "serving",
+            numbers.get("replayed_serving"),
+            "other features in serving",
+            fault=bool(at_features),
+        ),
+        Stage("served\nper round", "served", numbers.get("served"), "the engine", fault=bool(at_engine)),
+    ]
+
+
+def replays(run: Run, steps: int) -> dict[str, Question]:
+    """The replays that the captures of a run allow, by role."""
+    roles = [role for role in ("training", "serving") if run.drafter and run.capture(role)]
+    return {role: Question("replay", run.name, {"capture": role, "steps": steps}) for role in roles}
+
+
+def steps_of(run: Run) -> int:
+    """K of all pictures of a run."""
+    return steps_for(run)
+
+
+def served_of(run: Run) -> dict[str, Any] | None:
+    """The served acceptance of the run's logs; None where no log tells it."""
+    return served([log.record for log in run.logs])
+
+
+def acceptance_series(run: Run, known: dict[str, dict[str, Any] | None]) -> list[Series]:
+    """Served and replayed, in the order of the four numbers, those that are known."""
+    found = {**known, "served": served_of(run)}
+    return [by_role(role, found[role]) for role in ("training", "serving", "served") if found.get(role)]
+
+
+def log_points(log: Import) -> list[dict[str, Any]]:
+    """Windows of one log over time, aggregated by the store; warm-up left out. NaN becomes None."""
+    frame = state.store().frame("log_windows", log=log.sha256, max_points=DRAWN_POINTS)
+    return [point for point in records(frame) if not point["warmup"]]
+
+
+def position_points(document: dict[str, Any], key: str, quantity: str, buckets: int = 60) -> list[dict[str, Any]]:
+    """Similarity over position of each serving slot with its best training state."""
+    points = []
+    for cell in document["best_cells"]:
+        frame = state.store().frame(
+            "feature_position_mean",
+            result_key=key,
+            training_slot=cell["training_slot"],
+            serving_slot=cell["serving_slot"],
+            buckets=buckets,
+        )
+        pair = f"slot {cell['serving_slot']} with {state_name(cell['training_state'])}"
+        points += [
+            {"pair": pair, "position": row["position"], "value": row[quantity], "tokens": row["tokens"]}
+            for row in records(frame)
+        ]
+    return points
+
+
+def records(frame: Any) -> list[dict[str, Any]]:
+    """Rows of a data frame as plain Python values; a number that is none (NaN, NA) is None."""
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [
+        {key: item() if (item := getattr(value, "item", None)) else value for key, value in row.items()} for row in rows
+    ]
+
+
+def marked(run: Run, role: str) -> tuple[list[Any] | None, list[Any] | None]:
+    """The states that the drafter was trained on and those it is served, as the sweep of one capture names them.
+
+    Trained: the slots that the training capture's convention feeds. Served: what the serving capture holds or claims.
+    """
+    return _fed(run, "training"), _fed(run, "serving")
+
+
+def _fed(run: Run, role: str) -> list[Any] | None:
+    capture = run.capture(role)
+    if capture is None or run.drafter is None:
+        return None
+    record, drafter = capture.record, run.drafter.record
+    if record.aux is None and len(record.states) != drafter.spec.num_aux:
+        return None
+    names = labels(record, drafter)
+    return [names[slot] for slot in default_slots(record, drafter)]
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """Everything that may differ between two runs, by name, for the settings diff."""
+    found: dict[str, Any] = {f"run · {name}": value for name, value in run.settings.items()}
+    found["K, drafted tokens a round"] = steps_for(run)
+    if run.drafter:
+        record = run.drafter.record
+        found |= {
+            "drafter · flavour": record.flavour,
+            "drafter · content": run.drafter.sha256[:12],
+            "drafter · reading": record.reading,
+        }
+        found |= {"drafter · states by its config": record.states, "drafter · layer ids in its config": record.layer_ids}
+        found |= {f"drafter · {field.path}": field.value for field in record.fields}
+    for role in ("training", "serving"):
+        if capture := run.capture(role):
+            found |= _capture_facts(run, role, capture)
+    for log in run.logs:
+        kept = {"engine": log.record.engine, "version": log.record.version, **log.record.settings}
+        found |= {f"server · {name}": value for name, value in kept.items()}
+    return found
+
+
+def _capture_facts(run: Run, role: str, capture: Import) -> dict[str, Any]:
+    record = capture.record
+    claimed = claims(record, run.drafter.record) if run.drafter else {}
+    names = [state if state is not None else claimed.get(slot) for slot, state in enumerate(record.states)]
+    return {
+        f"{role} · format": record.format,
+        f"{role} · states": names,
+        f"{role} · texts": len(record.sequences),
+        f"{role} · tokens": sum(sequence.tokens for sequence in record.sequences),
+        f"{role} · dtype": record.dtype,
+    }
+
+
+def differences(runs: list[Run], only: bool) -> list[dict[str, Any]]:
+    """A line a fact, a column a run; with `only`, the lines in which the runs are not all the same."""
+    tables = [facts(run) for run in runs]
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    lines = [
+        {"setting": name, **{run.name: table.get(name) for run, table in zip(runs, tables, strict=True)}} for name in names
+    ]
+    return [line for line in lines if not only or len({repr(line[run.name]) for run in runs}) > 1]

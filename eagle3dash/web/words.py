@@ -1,0 +1,71 @@
+"""Numbers, sizes, times and names as text for a page. What came out of a file passes `safe` before it is Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$:~&])")
+
+
+def safe(text: object, longest: int = 400) -> str:
+    """Any text so that Markdown shows it as it is: no emphasis, no link, no image, no formula."""
+    line = " ".join(str(text).split())
+    return _MARKDOWN.sub(r"\\\1", line if len(line) <= longest else line[: longest - 1] + "…")
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """1.77, or "no data"."""
+    return "no data" if value is None else f"{value:,.{digits}f}"
+
+
+def size(count: float) -> str:
+    """Bytes as a person says them: 15.2 MB."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            break
+        count /= 1000
+    return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
+
+
+def duration(seconds: float | None) -> str:
+    """3 s, 2 min 10 s, 1 h 5 min."""
+    if seconds is None:
+        return "unknown"
+    whole = int(seconds + 0.5)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def state(label: Any) -> str:
+    """HF[15] for a known state, s1 for a slot whose state nobody knows."""
+    return "unknown" if label is None else f"HF[{label}]" if isinstance(label, int) else str(label)
+
+
+def states(labels: Sequence[Any] | None) -> str:
+    """HF[0], HF[2], HF[15]"""
+    return "unknown" if not labels else ", ".join(state(label) for label in labels)
+
+
+def value(found: Any) -> str:
+    """A value of an evidence or a setting in a few words."""
+    if found is None:
+        return "no data"
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    if isinstance(found, float):
+        return f"{found:,.4g}" if abs(found) < 1e6 else f"{found:,.0f}"
+    if isinstance(found, int):
+        return f"{found:,}"
+    if isinstance(found, (list, tuple)):
+        return ", ".join(value(item) for item in found)
+    if isinstance(found, dict):
+        return "; ".join(f"{name} {value(item)}" for name, item in found.items())
+    return str(found)
+
+
+def name_of(key: str) -> str:
+    """accept_length -> accept length"""
+    return key.replace("_", " ")
