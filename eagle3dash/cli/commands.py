@@ -1,0 +1,118 @@
+"""One function a command: takes the parsed arguments, prints, returns the exit code. The work is done in `jobs`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from eagle3dash import formats
+from eagle3dash.cli import doctor, text, trace
+from eagle3dash.cli.backends import Here, opened, progress_line
+from eagle3dash.errors import BadInput
+from eagle3dash.store import Store
+
+ROOT = Path(__file__).parents[2]
+FILES = ("drafter", "target", "training", "serving", "log")  # the drafter first: its width helps to read captures
+
+
+def serve(asked: Namespace) -> int:
+    """Becomes the dashboard's server, which prints its address."""
+    os.environ["EAGLE3DASH_STORE"] = str(asked.store.absolute())
+    os.chdir(ROOT)
+    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", "app.py"])
+
+
+def demo(asked: Namespace) -> int:
+    with opened(asked.store) as work:
+        document = work.demo()
+    return _say(asked, document, f"the demo is in {asked.store}: {', '.join(document['runs'])}")
+
+
+def backup(asked: Namespace) -> int:
+    with opened(asked.store) as work:
+        work.backup(asked.dest)
+    return _say(asked, {"backup": str(asked.dest)}, f"copied the store to {asked.dest}")
+
+
+def bring_in(asked: Namespace) -> int:
+    with opened(asked.store) as work:
+        document = work.bring_in(asked.paths, asked.run, asked.role, asked.states)
+    return _say(asked, document, text.added(document))
+
+
+def runs(asked: Namespace) -> int:
+    with opened(asked.store) as work:
+        found = work.runs()
+    return _say(asked, {"runs": found}, text.runs(found))
+
+
+def ask(asked: Namespace) -> int:
+    """replay, sweep and features."""
+    names = ("capture", "states", "steps")
+    args = {name: value for name in names if (value := getattr(asked, name, None)) is not None}
+    with opened(asked.store) as work:
+        document = work.ask(asked.command, asked.run, args)
+    return _say(asked, document, getattr(text, asked.command)(document))
+
+
+def diagnose(asked: Namespace) -> int:
+    """Of a run, or of files in a temporary store. 1 when a finding is an error."""
+    args = {} if asked.steps is None else {"steps": asked.steps}
+    given = {role: getattr(asked, role) for role in FILES if getattr(asked, role)}
+    if bool(asked.run) == bool(given):
+        raise BadInput("Say what to diagnose: the name of a run, or files with --drafter, --training, --serving, --log.")
+    if asked.run:
+        if asked.expected is not None:
+            raise BadInput("--expected goes with files. A run keeps its expectation in its settings, on the Imports page.")
+        with opened(asked.store) as work:
+            document = work.ask("diagnose", asked.run, args)
+    else:
+        document = _diagnose_files(given, asked, args)
+    _say(asked, document, text.diagnose(document))
+    return int(any(finding["severity"] == "error" for finding in document["findings"]))
+
+
+def _diagnose_files(given: dict[str, list[Path]], asked: Namespace, args: dict[str, Any]) -> dict[str, Any]:
+    settings = {"expected": asked.expected, "expected_kind": asked.expected_kind}
+    with tempfile.TemporaryDirectory(prefix="eagle3dash-") as folder, Store.open(Path(folder)) as store:
+        work = Here(store)
+        for role, paths in given.items():
+            work.bring_in(paths, "files", role, None)
+        if asked.expected is not None:
+            store.update_run("files", settings={name: value for name, value in settings.items() if value is not None})
+        return work.ask("diagnose", "files", args)
+
+
+def inspect(asked: Namespace) -> int:
+    """One object for one thing, a list for several. 2 when one of them is unknown."""
+    with progress_line() as progress:
+        progress(0, 0, "reading")
+        found = formats.inspect(asked.paths)
+    _say(asked, found[0] if len(found) == 1 else found, "\n\n".join(text.inspected(one) for one in found))
+    return 2 if any(one["kind"] == "unknown" for one in found) else 0
+
+
+def _say(asked: Namespace, document: Any, words: str) -> int:
+    print(json.dumps(document, allow_nan=False) if asked.json else words, flush=True)
+    return 0
+
+
+COMMANDS = {
+    "serve": serve,
+    "demo": demo,
+    "doctor": doctor.run,
+    "backup": backup,
+    "import": bring_in,
+    "runs": runs,
+    "replay": ask,
+    "sweep": ask,
+    "features": ask,
+    "diagnose": diagnose,
+    "inspect": inspect,
+    "trace": trace.run,
+}

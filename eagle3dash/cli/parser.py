@@ -1,0 +1,86 @@
+"""What may be written on the command line. Knows no command's work."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+STORE = Path("data") / "store"
+ROLES = ("drafter", "training", "serving", "log", "target")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of every command; `command` names the one that was chosen."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    where = Path(os.environ.get("EAGLE3DASH_STORE") or STORE)
+    common.add_argument("--store", type=Path, default=where, metavar="DIR", help=f"the store's folder (default {where})")
+    top = argparse.ArgumentParser(prog="eagle3dash", description="Where did the accepted tokens of an EAGLE-3 drafter go?")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, parents=[common], help=text, description=text)
+
+    command("serve", "start the dashboard and print its address")
+    command("demo", "load the two demo runs into the store")
+    command("doctor", "check this machine, the installation and the store")
+    command("backup", "copy the store to a new folder").add_argument("dest", type=Path, metavar="DEST")
+    _bring_in(command("import", "bring files or folders into a run"))
+    command("runs", "list the runs")
+    _question(command("replay", "run the drafter over a capture and count what is accepted"), states=True)
+    _question(command("sweep", "rank every choice of states that the drafter could be fed"))
+    command("features", "compare serving features with training features").add_argument("run", metavar="RUN")
+    _diagnose(command("diagnose", "say where the accepted tokens went"))
+    command("inspect", "say what files are").add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    _trace(command("trace", "write what the drafter computes, for comparing with an engine"))
+    return top
+
+
+def _bring_in(of: argparse.ArgumentParser) -> None:
+    of.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    of.add_argument("--run", metavar="NAME", help="the run to add to (made if new; default: named after the files)")
+    of.add_argument("--as", dest="role", choices=ROLES, help="what the files are, where their content cannot say")
+    of.add_argument("--states", type=numbers, metavar="0,3,31,59", help="which HF[k] the slots of a capture hold, in order")
+
+
+def _question(of: argparse.ArgumentParser, states: bool = False) -> None:
+    of.add_argument("run", metavar="RUN")
+    of.add_argument("--capture", choices=("training", "serving"), help="which capture (default: training, if there)")
+    of.add_argument("--steps", type=int, metavar="K", help="tokens drafted a round (default: as served, else 5)")
+    if states:
+        of.add_argument("--states", type=names, metavar="0,3,31", help="the states to feed to fc, in order")
+
+
+def _diagnose(of: argparse.ArgumentParser) -> None:
+    of.add_argument("run", nargs="?", metavar="RUN")
+    of.add_argument("--steps", type=int, metavar="K", help="tokens drafted a round (default: as served, else 5)")
+    for role in ROLES:
+        of.add_argument(f"--{role}", type=Path, nargs="+", metavar="P", help=f"{role} files, instead of a run in a store")
+    of.add_argument("--expected", type=fractions, metavar="0.747", help="validation accuracy: one number, or one a step")
+    of.add_argument("--expected-kind", choices=("cumulative", "conditional"), help="what a list of --expected holds")
+
+
+def _trace(of: argparse.ArgumentParser) -> None:
+    of.add_argument("--drafter", type=Path, nargs="+", required=True, metavar="P")
+    of.add_argument("--capture", type=Path, nargs="+", required=True, metavar="P")
+    of.add_argument("--target", type=Path, nargs="+", metavar="P")
+    of.add_argument("--steps", type=int, metavar="K", help="steps of the chain (default: the config's, else 5)")
+    of.add_argument("--reading", metavar="NAME", help="another public code's reading of the same file")
+    of.add_argument("--out", type=Path, required=True, metavar="FILE.safetensors")
+
+
+def names(text: str) -> list[str]:
+    """0,s1,31 -> ["0", "s1", "31"]"""
+    return [part.strip() for part in text.split(",")]
+
+
+def numbers(text: str) -> list[int]:
+    """0,3,31 -> [0, 3, 31]"""
+    return [int(part) for part in text.split(",")]
+
+
+def fractions(text: str) -> float | list[float]:
+    """0.747 -> 0.747; 0.48,0.26 -> [0.48, 0.26]"""
+    found = [float(part) for part in text.split(",")]
+    return found[0] if len(found) == 1 else found

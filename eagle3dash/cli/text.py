@@ -1,0 +1,149 @@
+"""Documents as text for a terminal: the verdict first, then its numbers. Missing numbers are "no data"."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+NO_DATA = "no data"
+MOST_ROWS = 12
+NUMBERS = {
+    "expected": "expected from training, per row",
+    "replayed_training_rows": "replayed on training features, per row",
+    "replayed_training": "replayed on training features",
+    "replayed_serving": "replayed on serving features",
+    "served": "served",
+}
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number as a person reads it."""
+    if value is None:
+        return NO_DATA
+    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Columns aligned; numbers to the right."""
+    cells = [[number(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in [list(head), *cells]) for column in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = (cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        return "  ".join(padded).rstrip()
+
+    return "\n".join(line(row) for row in [list(head), *cells])
+
+
+def states(names: Sequence[Any]) -> str:
+    """[0, 2, 15] -> 0,2,15"""
+    return ",".join(str(name) for name in names)
+
+
+def replay(document: dict[str, Any]) -> str:
+    """The `replay` document."""
+    length = number(document["accept_length"])
+    top = (
+        f"accept length {length} per round (bonus token included), states {states(document['states'])}, "
+        f"K = {document['steps']}: {document['rounds']} rounds\n"
+        f"accept length {number(document['row_accept_length'])} per row: {document['rows']} rows; "
+        f"draft vocabulary covers {number(document['coverage'])} of the tokens\n"
+    )
+    columns = ("survival", "alpha", "row_survival", "step_accuracy")
+    rows = [[step + 1, *(document[name][step] for name in columns)] for step in range(document["steps"])]
+    head = ("token", "survival", "alpha", "survival per row", "accuracy per row")
+    return f"{top}\n{table(head, rows)}"
+
+
+def sweep(document: dict[str, Any]) -> str:
+    """The `sweep` document."""
+    rows = document["rows"]
+    if not rows:
+        return "No combination could be tried."
+    best = rows[0]
+    top = f"best states: {states(best['states'])}, accept length {number(best['row_accept_length'])} per row"
+    shown = [
+        (states(row["states"]), row["row_accept_length"], row["low"], row["high"], row["accept_length"])
+        for row in rows[:MOST_ROWS]
+    ]
+    more = f"\n... and {len(rows) - MOST_ROWS} worse ones (--json has all)" if len(rows) > MOST_ROWS else ""
+    return f"{top}\n\n{table(('states', 'per row', 'low', 'high', 'per round'), shown)}{more}"
+
+
+def features(document: dict[str, Any]) -> str:
+    """The `features` document."""
+    top = f"{document['aligned_tokens']} aligned tokens, lag {number(document['lag'])}"
+    head = ("serving slot", "training state", "cosine", "relative error", "norm ratio")
+    names = ("serving_slot", "training_state", "cosine", "relative_error", "norm_ratio")
+    cells = sorted(document["cells"], key=lambda cell: (cell["serving_slot"], _order(cell["relative_error"])))
+    return f"{top}\n\n{table(head, [[cell[name] for name in names] for cell in cells])}"
+
+
+def diagnose(document: dict[str, Any]) -> str:
+    """The `diagnose` document."""
+    found = document["findings"]
+    if document.get("verdict"):
+        verdict = document["verdict"]
+        top = verdict if isinstance(verdict, str) else verdict.get("text", "")
+    else:
+        top = found[0]["title"] if found else "No fault found."
+    rows = [(label, document["numbers"].get(name)) for name, label in NUMBERS.items()]
+    parts = [_wrap(top), table((f"accept length, K = {document['steps']}", "bonus included"), rows)]
+    parts += [_finding(finding) for finding in found]
+    gaps = document["could_not_check"]
+    if gaps:
+        parts.append("could not check:\n" + table(("", "needs"), [(gap["id"], gap["needs"]) for gap in gaps]))
+    return "\n\n".join(parts)
+
+
+def added(document: dict[str, Any]) -> str:
+    """What an import brought."""
+    lines = [f"added to {document['run']}:"]
+    for item in document["added"]:
+        lines.append(f"  {item['kind']} {item['name']}{' (known already: stored once)' if item['known'] else ''}")
+        lines += [f"    {one['field']}: {one['value']} ({one['why']})" for one in item["inferred"]]
+        lines += [f"    note: {problem}" for problem in item["problems"]]
+    return "\n".join(lines)
+
+
+def runs(found: list[dict[str, Any]]) -> str:
+    """The list of runs."""
+    if not found:
+        return "No runs yet. `eagle3dash demo` loads two; `eagle3dash import PATH...` makes one of your files."
+    kinds = ("drafter", "training", "serving", "target")
+    rows = [[run["name"], *("yes" if run[kind] else "-" for kind in kinds), len(run["logs"])] for run in found]
+    return table(("run", *kinds, "logs"), rows)
+
+
+def inspected(document: dict[str, Any]) -> str:
+    """One thing that `inspect` found: its plain values, then its problems."""
+    head = f"{document['kind']} {document.get('name', '')}".strip()
+    skipped = {"kind", "name", "problems"}
+    lines = [f"  {key}: {_short(value)}" for key, value in document.items() if key not in skipped]
+    return "\n".join([head, *lines, *(f"  problem: {problem}" for problem in document.get("problems", ()))])
+
+
+def _finding(finding: dict[str, Any]) -> str:
+    evidence = "; ".join(f"{name}: {_short(value)}" for name, value in finding["evidence"].items())
+    head = f"{finding['severity']}: {finding['id']}: {finding['title']}"
+    return "\n".join([_wrap(head), _wrap(f"evidence: {evidence}", "  "), _wrap(f"fix: {finding['fix']}", "  ")])
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list) and (len(value) > 8 or any(isinstance(item, dict) for item in value)):
+        return f"{len(value)} of them"
+    if isinstance(value, list):
+        return ", ".join(_short(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_short(item)}" for key, item in value.items())
+    return number(value)
+
+
+def _wrap(text: str, indent: str = "") -> str:
+    lines = [textwrap.wrap(line, 100, initial_indent=indent, subsequent_indent=indent + "  ") for line in text.splitlines()]
+    return "\n".join(line for part in lines for line in part)
+
+
+def _order(value: float | None) -> float:
+    return float("inf") if value is None else value
