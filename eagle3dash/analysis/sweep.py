@@ -1,0 +1,89 @@
+"""Which states was this drafter trained on: every ordered choice of A out of N captured states, ranked.
+
+A choice is a tuple of slots, in the order in which fc reads them. On a large capture all choices are first ranked on
+sampled sequences, with intervals; only the contenders are then counted on every row. Takes replays' outcomes, runs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import permutations
+from math import perm
+from typing import Any
+
+from ..errors import BadInput
+from .acceptance import Tally, accept_length, ratio, survival
+
+Choice = tuple[int, ...]
+SAMPLE_TOKENS = 8192
+MOST_CONTENDERS = 6
+MOST_CHOICES = 5000
+
+
+def combinations(states: int, aux: int) -> list[Choice]:
+    """All ordered choices of `aux` different slots out of `states`, in lexicographic order. BadInput if there are none."""
+    if aux > states:
+        raise BadInput(f"The drafter reads {aux} states and the capture holds {states}; capture at least {aux} of them.")
+    if perm(states, aux) > MOST_CHOICES:
+        raise BadInput(f"{states} states give {perm(states, aux)} ordered choices of {aux}; the limit is {MOST_CHOICES}.")
+    return list(permutations(range(states), aux))
+
+
+def sample(tokens: Sequence[int], budget: int = SAMPLE_TOKENS) -> list[int]:
+    """Which sequences to rank on: evenly spread over the capture, about `budget` tokens; all when that is not many more."""
+    total = sum(tokens)
+    if total <= 2 * budget:
+        return list(range(len(tokens)))
+    wanted = max(1, round(len(tokens) * budget / total))
+    return sorted({index * len(tokens) // wanted for index in range(wanted)})
+
+
+def contenders(tallies: Mapping[Choice, Tally], always: Iterable[Choice] = (), most: int = MOST_CONTENDERS) -> list[Choice]:
+    """The choices that may be the best, best first: those whose interval reaches that of the leader. `always`: choices that
+    are worth an exact number in any case (the declared one, the capture's own)."""
+    order = sorted(tallies, key=lambda choice: (-_mean(tallies[choice]), choice))
+    if not order:
+        return []
+    floor = tallies[order[0]].row_interval.low or 0.0
+    near = [choice for choice in order if (tallies[choice].row_interval.high or 0.0) >= floor][:most]
+    return near + [choice for choice in dict.fromkeys(always) if choice in tallies and choice not in near]
+
+
+def document(
+    capture: str, labels: Sequence[Any], tallies: Mapping[Choice, Tally], exact: Collection[Choice], steps: int
+) -> dict[str, Any]:
+    """The `sweep` document: one row a choice, best first. Those not in `exact` were ranked on a sample only."""
+    order = sorted(tallies, key=lambda choice: (-_mean(tallies[choice]), choice))
+    return {
+        "capture": capture,
+        "steps": steps,
+        "labels": list(labels),
+        "rows": [_row(choice, labels, tallies[choice], choice in exact) for choice in order],
+    }
+
+
+def _row(choice: Choice, labels: Sequence[Any], tally: Tally, exact: bool) -> dict[str, Any]:
+    rows, rounds, counts = tally.row_interval, tally.round_interval, tally.counts
+    return {
+        "states": [labels[slot] for slot in choice],
+        "slots": list(choice),
+        "row_accept_length": rows.mean,
+        "low": rows.low,
+        "high": rows.high,
+        "row_survival": survival(counts.row_histogram),
+        "rows": counts.rows,
+        # a server's rounds run through whole texts, so a sample of rows has none
+        "accept_length": accept_length(counts.histogram) if exact else None,
+        "round_low": rounds.low if exact else None,
+        "round_high": rounds.high if exact else None,
+        "survival": survival(counts.histogram) if exact else None,
+        "rounds": counts.rounds if exact else None,
+        "coverage": ratio(counts.in_vocab, counts.rows * counts.steps),
+        "small_sample": rows.small,
+        "exact": exact,
+    }
+
+
+def _mean(tally: Tally) -> float:
+    mean = tally.row_interval.mean
+    return 0.0 if mean is None else mean
