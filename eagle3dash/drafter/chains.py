@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -64,6 +65,15 @@ class Text:
         """The true token that step `step` of `rows` predicts, -1 where the text has ended."""
         at = rows + 2 + step
         return torch.where(at < len(self.ids), self.ids[at.clamp(max=len(self.ids) - 1)], -1)
+
+    def draftable(self, rows: Tensor, step: int) -> Tensor:
+        """bool [R]: the token to predict exists and the draft vocabulary holds it."""
+        label = self.label(rows, step)
+        return (label >= 0) & self.model.in_vocab(label.clamp(min=0))
+
+    def chosen(self, rows: Tensor | np.ndarray | None) -> Tensor:
+        """Ascending row indices; None: every row."""
+        return self.all_rows if rows is None else torch.as_tensor(rows, dtype=torch.long).to(self.model.device)
 
     def prefix(self, start: Start) -> Prefix:
         """Step 0 of every row, up to the last layer's keys and values."""
@@ -145,3 +155,25 @@ def _checked(model: Model, token_ids: Tensor, rows: int) -> Tensor:
             "Capture and drafter belong to different targets."
         )
     return ids
+
+
+def right_of(text: Text, prefix: Prefix, rows: Tensor | np.ndarray | None = None, leading: bool = False) -> np.ndarray:
+    """bool [K, S]: step j of row t drafted token t+2+j. False past the end and in rows that are not among `rows`.
+
+    `leading`: True only while all earlier steps were right too. Accept length and survival need no more, and a chain is
+    dropped at its first wrong step, or where the draft vocabulary lacks the token.
+    """
+    result = torch.zeros(text.steps, text.rows, dtype=torch.bool, device=text.model.device)
+    chosen = text.chosen(rows)
+    if leading:
+        chosen = chosen[text.draftable(chosen, 0)]
+    for part in chosen.split(text.chunk):
+        chains = Chains(text, prefix, part)
+        for step in range(text.steps):
+            if not len(chains.rows):
+                break
+            hit = text.model.draft(chains.advance()) == text.label(chains.rows, step)
+            result[step, chains.rows] = hit
+            if leading:
+                chains.keep(hit & text.draftable(chains.rows, step + 1))
+    return result.cpu().numpy()

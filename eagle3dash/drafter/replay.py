@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eagle3dash.drafter.chains import Chains, Prefix, Start, Text, half_of
+from eagle3dash.drafter.chains import Chains, Start, Text, half_of, right_of
 from eagle3dash.drafter.memory import rows_that_fit
 from eagle3dash.drafter.model import Model
 from eagle3dash.errors import BadInput
@@ -54,7 +54,7 @@ def start(text: Text, features: Sequence[Tensor]) -> Start:
 
 @torch.no_grad()
 def chain(
-    model: Model, features: Sequence[Tensor], token_ids: Tensor, steps: int, rows: Tensor | None = None
+    model: Model, features: Sequence[Tensor], token_ids: Tensor, steps: int, rows: Tensor | np.ndarray | None = None
 ) -> Iterator[Step]:
     """features: A x [S, Ht]; token_ids [S] or [S + 1]. Chunk after chunk of rows, each through its K steps.
 
@@ -63,7 +63,7 @@ def chain(
     text = Text(model, token_ids, check_features(model, features, model.spec.num_aux), steps)
     prefix = text.prefix(start(text, features))
     size = min(text.chunk, rows_that_fit(model.device, 8 * model.spec.draft_vocab))
-    for part in (text.all_rows if rows is None else rows.to(model.device)).split(size):
+    for part in text.chosen(rows).split(size):
         chains = Chains(text, prefix, part)
         for step in range(steps):
             out = chains.advance()
@@ -74,27 +74,16 @@ def chain(
 
 @torch.no_grad()
 def right(
-    model: Model, features: Sequence[Tensor], token_ids: Tensor, steps: int, rows: Tensor | None = None
+    model: Model,
+    features: Sequence[Tensor],
+    token_ids: Tensor,
+    steps: int,
+    rows: Tensor | np.ndarray | None = None,
+    leading: bool = False,
 ) -> np.ndarray:
-    """bool [K, S]: step j of row t drafted the text's token t+2+j. False past the end and in rows not asked for."""
-    text = Text(model, token_ids, check_features(model, features, model.spec.num_aux), steps)
-    prefix = text.prefix(start(text, features))
-    return right_of(text, prefix, text.all_rows if rows is None else rows.to(model.device))
+    """bool [K, S]: step j of row t drafted the text's token t+2+j. False past the end and in rows not asked for.
 
-
-def right_of(text: Text, prefix: Prefix, rows: Tensor, leading: bool = False) -> np.ndarray:
-    """As `right`, for a prepared text. `leading`: a chain ends at its first wrong step, later steps are False.
-
-    Ending early changes no accept length or survival, only the accuracy of later steps by themselves.
+    `rows`, `leading`: see `chains.right_of`.
     """
-    result = torch.zeros(text.steps, text.rows, dtype=torch.bool, device=rows.device)
-    for part in rows.split(text.chunk):
-        chains = Chains(text, prefix, part)
-        for step in range(text.steps):
-            hit = text.model.draft(chains.advance()) == text.label(chains.rows, step)
-            result[step, chains.rows] = hit
-            if leading:
-                chains.keep(hit)
-                if not len(chains.rows):
-                    break
-    return result.cpu().numpy()
+    text = Text(model, token_ids, check_features(model, features, model.spec.num_aux), steps)
+    return right_of(text, text.prefix(start(text, features)), rows, leading)
