@@ -9,6 +9,7 @@ Tensors never sit in a record: a record names a tensor file by the SHA-256 of it
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 import typing
 from dataclasses import dataclass, field
@@ -367,12 +368,17 @@ def from_json(cls: Any, value: Any) -> Any:
     if origin is dict:
         return {key: from_json(args[1], item) for key, item in value.items()}
     if dataclasses.is_dataclass(cls):
-        hints = typing.get_type_hints(cls)
-        data = dict(value)
+        hints = _hints(cls)
         if cls is Import:  # the kind says which of the four records it holds
-            hints["record"] = {"drafter": Drafter, "capture": Capture, "log": Log, "target": Target}[data["kind"]]
-        return cls(**{key: from_json(hints[key], item) if key in hints else item for key, item in data.items()})
+            holds = {"drafter": Drafter, "capture": Capture, "log": Log, "target": Target}
+            hints = {**hints, "record": holds[value["kind"]]}
+        return cls(**{key: from_json(hints[key], item) if key in hints else item for key, item in value.items()})
     return value
+
+
+@functools.cache  # a log has 100,000 windows of the same class
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
 
 
 def _choose(args: tuple[Any, ...], value: Any) -> Any:

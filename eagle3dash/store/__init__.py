@@ -10,6 +10,7 @@ Files first, then rows: whatever kills an import halfway leaves no part of it. K
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from duckdb import DuckDBPyConnection as Cursor
 
 from eagle3dash.errors import BadInput, StoreDamaged
 from eagle3dash.records import Import, Kind, Progress, Run, no_progress
-from eagle3dash.store import health, jobs, queries, results, runs, trash
+from eagle3dash.store import backup, health, jobs, queries, results, runs, trash
 from eagle3dash.store.contents import Contents
 from eagle3dash.store.database import Database
 from eagle3dash.store.owner import Owner
@@ -47,6 +48,9 @@ class Store:
         self.folder = folder
         self._owner, self._tensors, self._db = owner, tensors, database
         self._contents = Contents()
+        self._keeping = (
+            threading.Lock()
+        )  # held by who relies on files staying, or removes them; taken before the database's
 
     @classmethod
     def open(cls, folder: Path, url: str | None = None) -> Store:
@@ -79,8 +83,7 @@ class Store:
         store = cls(folder, owner, tensors, Database(catalogue))
         with store._db.write() as cursor:
             jobs.interrupt(cursor)
-            catalogued = [sha256 for (sha256,) in cursor.execute("SELECT sha256 FROM tensor").fetchall()]
-        tensors.sweep(catalogued)
+        tensors.sweep(store._catalogued())
         return store
 
     def __enter__(self) -> Store:
@@ -123,7 +126,7 @@ class Store:
                     name = runs.live(cursor)[number].name
                     added = [self._add(cursor, number, name, item) for item in imports]
             except BaseException:
-                self._tensors.drop(new)
+                self._tensors.drop(set(new) - self._catalogued())
                 raise
         self._db.checkpoint()
         return added
@@ -158,6 +161,13 @@ class Store:
         """Hash every tensor file; one sentence for each damaged one, none when all are as stored."""
         with self._db.read() as cursor:
             return health.verify(cursor, self._tensors, progress)
+
+    def backup(self, target: Path, progress: Progress = no_progress) -> list[str]:
+        """Copy the store to a new or empty folder, where `Store.open` can open it. Others go on working, but nothing is
+        purged meanwhile. Returns a sentence for each damaged tensor file, which is left out. Raises BadInput, StoreFull."""
+        target = Path(target).absolute()
+        with self._keeping:
+            return backup.copy(self._db, self._tensors, target, progress)
 
     # ---- runs --------------------------------------------------------------------------------------------------------
 
@@ -205,7 +215,7 @@ class Store:
 
     def purge(self) -> int:
         """Remove deleted runs, and whatever no run uses, for good. Returns the bytes of tensor files freed."""
-        with self._db.lock:
+        with self._keeping, self._db.lock:
             with self._db.write() as cursor:
                 files = trash.purge(cursor, self._contents)
             freed = self._tensors.drop(files)
@@ -231,6 +241,8 @@ class Store:
         with self._db.write() as cursor:
             number = runs.find(cursor, run) if run else None
             results.add(cursor, key, kind, number, document, frames or {})
+        if frames:
+            self._db.checkpoint()
 
     def frame(self, name: str, **params: Any) -> pandas.DataFrame:
         """The answer of a named query of `queries`, at most 2,000 rows."""
@@ -256,6 +268,10 @@ class Store:
         """The newest jobs, newest first."""
         with self._db.read() as cursor:
             return jobs.newest(cursor, limit)
+
+    def _catalogued(self) -> set[str]:
+        with self._db.read() as cursor:
+            return {sha256 for (sha256,) in cursor.execute("SELECT sha256 FROM tensor").fetchall()}
 
     def _whole(self, cursor: Cursor, run: Run, number: int) -> Run:
         return replace(run, imports=tuple(self._contents.of_runs(cursor, number).get(number, ())))

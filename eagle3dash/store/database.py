@@ -7,6 +7,7 @@ lock, because two transactions that touch one row do not wait for each other in 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +16,12 @@ from pathlib import Path
 
 import duckdb
 
-from eagle3dash.errors import StoreBusy, StoreDamaged, StoreFull
+from eagle3dash.errors import Eagle3Error, StoreBusy, StoreDamaged, StoreFull
 from eagle3dash.store.schema import MIGRATIONS
 
 CONFIG = {
     "storage_compatibility_version": "v1.5.0",  # the default of 2.0.1 writes a version that no other release reads
+    "checkpoint_threshold": "1TB",  # only when told to: a checkpoint without room would make a done COMMIT look failed
     "memory_limit": "2GB",
     "max_temp_directory_size": "4GB",
     "threads": "2",
@@ -48,6 +50,7 @@ class Database:
     def __init__(self, path: Path, migrations: tuple[str, ...] = MIGRATIONS):
         self.path = path
         self.lock = threading.RLock()  # one writer at a time; taken by whoever must move files with the rows
+        self._closed = False
         self._root = _connect(path)
         try:
             self._migrate(migrations)
@@ -58,10 +61,11 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor that sees one moment of the catalogue, whatever is written meanwhile."""
-        cursor = self._root.cursor()
+        cursor = self._begin("BEGIN TRANSACTION READ ONLY")
         try:
-            cursor.execute("BEGIN TRANSACTION READ ONLY")
             yield cursor
+        except duckdb.Error as error:
+            raise _explain(error, self.path) from error
         finally:
             cursor.close()
 
@@ -69,46 +73,44 @@ class Database:
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A transaction: all of it, or, when anything is raised inside, nothing."""
         with self.lock:
-            cursor = self._root.cursor()
+            cursor = self._begin("BEGIN TRANSACTION")
             try:
-                cursor.execute("BEGIN")
                 yield cursor
                 cursor.execute("COMMIT")
             except duckdb.Error as error:
-                self._undo(cursor)
+                _roll_back(cursor)
                 raise _explain(error, self.path) from error
             except BaseException:
-                self._undo(cursor)
+                _roll_back(cursor)
                 raise
             finally:
                 cursor.close()
 
     def checkpoint(self) -> None:
         """Fold the write-ahead log into the file. Best effort: the rows are committed already, and stay so."""
-        with self.lock, self._root.cursor() as cursor:
-            try:
-                cursor.execute("CHECKPOINT")
-            except duckdb.FatalException:
-                self._reopen()
-            except duckdb.Error:
-                return  # no room, or a reader in the way: the next checkpoint or opening does it
+        with self.lock, self._root.cursor() as cursor, contextlib.suppress(duckdb.Error):
+            cursor.execute("CHECKPOINT")  # no room: the next checkpoint or opening does it
 
     def close(self) -> None:
         with self.lock:
+            self._closed = True
             self._root.close()
 
-    def _undo(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """DuckDB refuses every further statement until a ROLLBACK, and every further connection after a fatal error."""
-        try:
-            cursor.execute("ROLLBACK")
-        except duckdb.FatalException:
-            self._reopen()
-        except duckdb.TransactionException:
-            return  # a failed COMMIT has rolled back already
+    def _begin(self, statement: str) -> duckdb.DuckDBPyConnection:
+        """A cursor in a transaction.
 
-    def _reopen(self) -> None:
-        self._root.close()
-        self._root = _connect(self.path)
+        After a fatal error (a checkpoint without room) DuckDB serves nobody until it is opened anew. That loses nothing:
+        what was committed is in the file or its log.
+        """
+        try:
+            return _started(self._root, statement)
+        except (duckdb.FatalException, duckdb.ConnectionException):
+            with self.lock:
+                if self._closed:
+                    raise Eagle3Error("The store is closed: this process is shutting down.") from None
+                self._root.close()
+                self._root = _connect(self.path)
+                return _started(self._root, statement)
 
     def _migrate(self, migrations: tuple[str, ...]) -> None:
         """Numbered steps, each whole or not at all. A catalogue of a newer program is left as it is."""
@@ -132,6 +134,21 @@ class Database:
             return cursor.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0]
 
 
+def _started(root: duckdb.DuckDBPyConnection, statement: str) -> duckdb.DuckDBPyConnection:
+    cursor = root.cursor()
+    try:
+        return cursor.execute(statement)
+    except BaseException:
+        cursor.close()
+        raise
+
+
+def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB refuses every further statement until a ROLLBACK. After a failed COMMIT or a fatal error none is possible."""
+    with contextlib.suppress(duckdb.Error):
+        cursor.execute("ROLLBACK")
+
+
 def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     try:
         return duckdb.connect(str(path), config=CONFIG)
@@ -141,7 +158,7 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
 
 def _explain(error: duckdb.Error, path: Path) -> Exception:
     """DuckDB's error as one of ours where a user can do something about it, else the error itself."""
-    text = str(error).splitlines()[0][:160]
+    text = str(error).splitlines()[0][:160].rstrip(".") + "."
     if "Conflicting lock" in text:
         return StoreBusy(f"{path} is open in another program. Close that program and try again.")
     if "No space left" in text or "File too large" in text or isinstance(error, duckdb.OutOfMemoryException):

@@ -22,7 +22,7 @@ UPDATES = {
 
 
 def add(cursor: Cursor, kind: str, run: str | None, args: dict[str, Any], key: str) -> int:
-    job = cursor.execute("SELECT nextval('job_ids')").fetchone()[0]
+    job = cursor.execute("SELECT coalesce(max(id), 0) + 1 FROM job").fetchone()[0]
     cursor.execute(
         "INSERT INTO job VALUES (?, ?, ?, ?, ?, 'queued', 0, 0, '', NULL, ?, NULL, NULL)",
         [job, kind, run, dump(args), key, now()],

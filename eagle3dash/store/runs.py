@@ -84,7 +84,7 @@ def trash(cursor: Cursor) -> list[tuple[str, str]]:
 
 
 def _create(cursor: Cursor, name: str) -> int:
-    run = cursor.execute("SELECT nextval('run_ids')").fetchone()[0]
+    run = cursor.execute("SELECT coalesce(max(id), 0) + 1 FROM run").fetchone()[0]
     cursor.execute("INSERT INTO run VALUES (?, ?, ?, '{}', [], '', NULL)", [run, name, now()])
     return run
 

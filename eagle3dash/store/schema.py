@@ -6,8 +6,6 @@ memory for nothing: they are only ever read and deleted by the hash or result th
 """
 
 FIRST = """
-CREATE SEQUENCE run_ids;
-CREATE SEQUENCE job_ids;
 CREATE TABLE run (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL, created TIMESTAMP NOT NULL, settings VARCHAR NOT NULL,
     tags VARCHAR[] NOT NULL, notes VARCHAR NOT NULL, deleted TIMESTAMP);
 CREATE TABLE content (sha256 VARCHAR PRIMARY KEY CHECK (regexp_full_match(sha256, '[0-9a-f]{64}')),

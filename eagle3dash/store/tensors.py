@@ -6,6 +6,7 @@ and nothing about what is inside a file.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from eagle3dash.errors import StoreDamaged, StoreFull
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SPARE = 32 << 20  # bytes that stay free for the catalogue's own writing
 
 
@@ -49,7 +51,8 @@ class TensorFolder:
         require_space(self.waiting, need)
         folder = Path(tempfile.mkdtemp(dir=self.waiting))
         try:
-            yield folder
+            with full_is_clear(folder):
+                yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -68,7 +71,7 @@ class TensorFolder:
                     if known:
                         continue
                     raise StoreDamaged(f"Tensor file {sha256[:12]}… of the import was not written. Import it again.")
-                _settle(staged)
+                settle(staged)
                 if not known:
                     new.append(sha256)
                 os.replace(staged, here)
@@ -103,6 +106,17 @@ class TensorFolder:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+@contextmanager
+def full_is_clear(folder: Path) -> Iterator[None]:
+    """Turns the system's "no space left" into a StoreFull."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise StoreFull(f"The disk of {folder} filled up: {error.strerror}. Free some space and try again.") from error
+
+
 def require_space(folder: Path, need: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < need + SPARE:
@@ -120,7 +134,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _settle(path: Path) -> None:
+def settle(path: Path) -> None:
     """Read-only and on the disk, not just in the page cache."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
