@@ -1,0 +1,171 @@
+"""Log files as lines, whatever wraps them: block-wise, in constant memory, only the lines that can matter.
+
+What is here: reading (64 KB cap a line), prefixes of docker, compose, kubectl (CRI) and log viewers, ANSI codes,
+carriage returns of progress bars, NUL bytes, bad UTF-8, UTF-16. What is not: what a line means.
+Every pattern is bounded: its cost is linear in the line. Facts: forms seen in public logs, tests/formats/loglines.txt.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from eagle3dash.records import Progress
+
+CAP = 64 * 1024  # longest line that is looked at
+BLOCK = 1 << 20
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+CRI = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]{8,20}\S{0,6}) (?:stdout|stderr) ([FP]) ")
+VIEWER = re.compile(r"(?:(\d{4}-\d\d-\d\d[ T][\d:.,]{8,20}\S{0,6})|[\w.-]{1,64}) {0,30}\| ")
+LABEL = re.compile(r"([#A-Za-z][\w #()/-]{0,60}?)[ \t]{0,8}[:=][ \t]{0,8}")
+NUMBER = re.compile(r"[-+]?(?:\d[\d.eE+-]{0,39}|nan\b|inf\b)", re.IGNORECASE)
+
+
+class Line(NamedTuple):
+    """`text` without prefix and codes; `outer`: the time that a log viewer or container runtime put in front."""
+
+    number: int
+    text: str
+    outer: str | None = None
+
+
+@dataclass
+class Tally:
+    """What was passed over: all lines, and those above the cap."""
+
+    lines: int = 0
+    long: int = 0
+
+
+def lines(path: Path, wanted: Sequence[bytes], tally: Tally, progress: Progress) -> Iterator[Line]:
+    """The lines that hold one of `wanted`, and the indented lines that continue one that ends with a comma."""
+    held, after = "", False
+    for number, raw in _raw_lines(path, wanted, tally, progress):
+        follows = after and raw[:1] not in (b"", b"[", b"{")
+        after = False
+        if not follows and not any(mark in raw for mark in wanted):
+            continue
+        text, outer, partial = _unwrap(raw.decode("utf-8", "replace"))
+        text = (held + text)[:CAP]
+        held = text if partial else ""
+        if partial:
+            after = True
+            continue
+        after = text.rstrip().endswith(",")
+        pieces = [piece for piece in text.split("\r") if piece.strip()]
+        yield from (Line(number, piece, outer) for piece in pieces)
+
+
+def _raw_lines(path: Path, wanted: Sequence[bytes], tally: Tally, progress: Progress) -> Iterator[tuple[int, bytes]]:
+    """Numbered raw lines of every block that holds one of `wanted`, and of the block after it; other blocks are only counted."""
+    rest, skipping, last = b"", False, False
+    for block in _blocks(path, progress):
+        if skipping:
+            cut = block.find(b"\n")
+            if cut < 0:
+                continue
+            block, skipping = block[cut + 1 :], False
+        block = rest + block
+        end = block.rfind(b"\n") + 1
+        body, rest = block[:end], block[end:]
+        hit = any(mark in body for mark in wanted)
+        if hit or last:
+            yield from _split(body, tally)
+        else:
+            tally.lines += body.count(b"\n")
+        last = hit
+        if len(rest) > CAP:
+            rest, skipping = b"", True
+            tally.lines, tally.long = tally.lines + 1, tally.long + 1
+    if rest:
+        yield from _split(rest, tally)
+
+
+def _split(body: bytes, tally: Tally) -> Iterator[tuple[int, bytes]]:
+    for raw in body.removesuffix(b"\n").split(b"\n"):
+        tally.lines += 1
+        if len(raw) > CAP:
+            tally.long += 1
+        else:
+            yield tally.lines, raw
+
+
+def _blocks(path: Path, progress: Progress) -> Iterator[bytes]:
+    total, done, decoder = path.stat().st_size, 0, None
+    with path.open("rb", buffering=0) as file:
+        while block := file.read(BLOCK):
+            if not done and block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                decoder = codecs.getincrementaldecoder("utf-16")("replace")
+            done += len(block)
+            progress(done, total, f"reading {path.name}")
+            yield decoder.decode(block).encode() if decoder else block
+
+
+def _unwrap(text: str) -> tuple[str, str | None, bool]:
+    """(text, outer time, goes on in the next line) without what a container runtime or viewer added."""
+    text = text.replace("\x00", "")
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    if text.startswith('{"') and (found := _structured(text)):
+        return found
+    if match := CRI.match(text):
+        return text[match.end() :], match.group(1), match.group(2) == "P"
+    if match := VIEWER.match(text):
+        return text[match.end() :], match.group(1), False
+    return text, None, False
+
+
+def _structured(text: str) -> tuple[str, str | None, bool] | None:
+    """The message in a JSON log line (docker's json-file: log; others: message, msg), or None."""
+    if not text.startswith(('{"log"', '{"message"', '{"msg"', '{"time"', '{"timestamp"', '{"ts"', '{"level"', '{"stream"')):
+        return None
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    message = next((entry[key] for key in ("log", "message", "msg") if isinstance(entry.get(key), str)), None)
+    if message is None:
+        return None
+    stamp = next((entry[key] for key in ("time", "timestamp", "ts") if isinstance(entry.get(key), str)), None)
+    return ANSI.sub("", message).rstrip("\n"), stamp, False
+
+
+def fields(body: str) -> dict[str, str]:
+    """`label: value` pairs of a comma-separated line body, labels lower-case with spaces for underscores; the first one wins."""
+    marks = list(LABEL.finditer(body[:4096]))
+    ends = [mark.start() for mark in marks[1:]] + [len(body)]
+    found: dict[str, str] = {}
+    for mark, end in zip(marks, ends, strict=True):
+        label = " ".join(mark.group(1).lower().replace("_", " ").split())
+        found.setdefault(label, body[mark.end() : end].strip(" \t,;|"))
+    return found
+
+
+def number(text: str | None) -> float | None:
+    """The finite number that `text` starts with, else None (nan, inf and overflow included)."""
+    match = NUMBER.match(text.strip()) if text else None
+    if not match:
+        return None
+    try:
+        value = float(match.group())
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def whole(text: str | None) -> int | None:
+    """A count: a whole number in 0..10^15, else None."""
+    value = number(text)
+    return int(value) if value is not None and 0 <= value <= 1e15 and value == int(value) else None
+
+
+def decimals(text: str) -> int:
+    """Digits after the point of the number that `text` starts with."""
+    match = re.match(r"\s*[-+]?\d{1,20}\.(\d{0,20})", text)
+    return len(match.group(1)) if match else 0
