@@ -1,0 +1,5 @@
+"""One thread each: the tensors are tiny."""
+
+import torch
+
+torch.set_num_threads(1)
