@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import torch
+
 from eagle3dash.errors import BadInput
 from eagle3dash.formats.drafters.fields import Fields
 from eagle3dash.formats.drafters.names import canonical
@@ -13,10 +15,20 @@ from eagle3dash.records import Inferred
 
 
 class Stored(Protocol):
-    """A tensor of a file. A `torch.Tensor` is one; a lazy one also has `tensor()`, which reads it."""
+    """A tensor of a file: a `torch.Tensor`, or a lazy one that also has `read()` and `rows(a, b)`."""
 
     shape: tuple[int, ...]
     dtype: Any
+
+
+def read(stored: Any) -> torch.Tensor:
+    """The tensor itself."""
+    return stored if isinstance(stored, torch.Tensor) else stored.read()
+
+
+def rows(stored: Any, a: int, b: int) -> torch.Tensor:
+    """Rows a..b of the first dimension."""
+    return stored[a:b] if isinstance(stored, torch.Tensor) else stored.rows(a, b)
 
 
 @dataclass
@@ -37,13 +49,20 @@ class Checkpoint:
     def has(self, name: str) -> bool:
         return name in self.names
 
+    def ends(self, part: str, end: str) -> bool:
+        """Whether a tensor of a layer's `part` (self_attn, mlp) is a weight or a bias."""
+        return any(f".{part}." in name and name.endswith(f".{end}") for name in self.names)
+
     def shape(self, name: str, dims: int = 2) -> tuple[int, ...]:
         """Shape of a tensor that must be there with that many dimensions. BadInput otherwise."""
         if name not in self.names:
-            raise BadInput(f"The drafter has no {name}, without which it can't run. Export the checkpoint again, with all weights.")
+            raise BadInput(
+                f"The drafter has no {name} and can't run without. Export the checkpoint again, with all "
+                "weights."
+            )
         shape = tuple(int(size) for size in self.tensors[self.names[name]].shape)
-        if len(shape) != dims:
-            raise BadInput(f"{self.names[name]} has shape {list(shape)}; expected {dims} dimension(s).")
+        if len(shape) != dims or 0 in shape:
+            raise BadInput(f"{self.names[name]} has shape {list(shape)}; expected {dims} dimension(s), none of them empty.")
         return shape
 
     def expect(self, name: str, *shape: int) -> None:

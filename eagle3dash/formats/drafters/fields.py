@@ -34,7 +34,10 @@ class Fields:
         for key, item in value.items():
             path = f"{prefix}{key}"[:LONGEST]
             if len(self.leaves) >= MOST_FIELDS:
-                raise BadInput(f"config.json has more than {MOST_FIELDS} fields; a drafter's has about 50. Give the drafter's own file.")
+                raise BadInput(
+                    f"config.json has over {MOST_FIELDS} fields, a drafter's has about 50. Give the drafter's own "
+                    "file."
+                )
             if isinstance(item, dict) and item and depth < DEEPEST:
                 self._flatten(f"{path}.", item, depth + 1)
             else:
@@ -59,7 +62,7 @@ class Fields:
         value, path = self.find(*paths)
         if value is None:
             return None
-        whole = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value == int(value)
+        whole = type(value) is int or (type(value) is float and math.isfinite(value) and value == int(value))
         if not whole or not low <= value <= high:
             raise BadInput(f"config.json: {path} is {self._show(value)}; expected a whole number from {low} to {high}.")
         return int(value)

@@ -25,7 +25,7 @@ def ids(checkpoint: Checkpoint) -> tuple[tuple[int, ...] | None, str | None]:
         value, _ = checkpoint.fields.find(path)
         if not value:
             continue
-        whole = isinstance(value, list) and all(type(item) is int and -1 <= item <= DEEPEST for item in value)
+        whole = isinstance(value, list) and all(type(item) is int and 0 <= item <= DEEPEST for item in value)
         if not whole or len(value) > 32:
             raise BadInput(f"config.json: {path} must be a short list of layer numbers from 0 to {DEEPEST}.")
         return tuple(value), path
@@ -40,18 +40,23 @@ def states(checkpoint: Checkpoint, found: tuple[int, ...] | None, path: str | No
     shift, why = _shift(checkpoint, found, path, vocab)
     result = tuple(layer + shift for layer in found)
     checkpoint.infer("states", list(result), why)
-    return result if min(result) >= 0 else None
+    return result
 
 
 def _shift(checkpoint: Checkpoint, found: tuple[int, ...], path: str, vocab: int) -> tuple[int, str]:
+    model = (checkpoint.fields.text("model_type") or "").lower()
+    midlayer = any("midlayer." in name for name in checkpoint.tensors)
+    if checkpoint.flavour == "torchspec" and not (model == "kimi_k2" and not midlayer):
+        return 1, f"{path}: TorchSpec counts layer outputs, id L is HF[L+1]"
     if "eagle_config" not in path:
         return 0, f"{path}: speculators and vLLM count boundaries, id L is HF[L]"
-    model = (checkpoint.fields.text("model_type") or "").lower()
     architecture = str(checkpoint.fields.leaves.get("architectures")).lower()
     deepseek = model.startswith(DEEPSEEK_TYPES) or "deepseek" in architecture or vocab == KIMI_VOCAB
     if deepseek and found[0] != 1:
-        return 0, (f"{path}: DeepSeek family with first id {found[0]}: SGLang from 0.5.15 and TorchSpec's export take id L as HF[L]; "
-                   "SGLang up to 0.5.12, and drafters trained through it, took HF[L+1]")
+        return 0, (
+            f"{path}: DeepSeek family, first id {found[0]}: SGLang from 0.5.15 and TorchSpec's export take id L as HF[L]; "
+            "SGLang up to 0.5.12, and drafters trained through it, took HF[L+1]"
+        )
     if vocab == GPT_OSS[0] and max(found) == GPT_OSS[1]:
         return 0, f"{path}: gpt-oss with an id for the last boundary ({GPT_OSS[1]}): SGLang from 0.5.18 takes id L as HF[L]"
     if checkpoint.flavour == "modelopt":
@@ -63,14 +68,17 @@ def check(checkpoint: Checkpoint, found: tuple[int, ...] | None, path: str | Non
     """Note ids that contradict fc, or repeat."""
     count = checkpoint.fields.integer("num_aux_hidden_states", high=32)
     if count not in (None, num_aux):
-        checkpoint.contradict("num_aux_hidden_states", f"config.json says num_aux_hidden_states {count}; fc reads {num_aux} states.")
-    if checkpoint.fields.flag("eagle_config.use_aux_hidden_state") is False:
-        checkpoint.contradict("eagle_config.use_aux_hidden_state", "use_aux_hidden_state is false, but the drafter has an fc weight.")
+        message = f"config.json says num_aux_hidden_states {count}, but fc.weight reads {num_aux} states."
+        checkpoint.contradict("num_aux_hidden_states", message)
+    use = "eagle_config.use_aux_hidden_state"
+    if checkpoint.fields.flag(use) is False:
+        checkpoint.contradict(use, f"config.json says {use} false, but the file has an fc.weight.")
     if found is None:
         return
     if len(found) != num_aux:
-        checkpoint.contradict(path, f"{path} names {len(found)} layers {list(found)}, but fc.weight reads {num_aux} states.")
+        message = f"{path} names {len(found)} layers {list(found)}, but fc.weight reads {num_aux} states."
+        checkpoint.contradict(path, message)
     if len(set(found)) != len(found):
         checkpoint.problem(f"{path} names a layer twice: {list(found)}. vLLM drops repeats, so fc gets fewer states.")
     if list(found) != sorted(found):
-        checkpoint.problem(f"{path} is not ascending: {list(found)}. vLLM and TensorRT-LLM sort it, SGLang keeps the order.")
+        checkpoint.problem(f"{path} isn't ascending: {list(found)}. vLLM and TensorRT-LLM sort it, SGLang doesn't.")

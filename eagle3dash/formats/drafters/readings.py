@@ -1,11 +1,13 @@
-"""How public code reads one and the same checkpoint: as trained, and as each engine serves it.
+"""How public code reads one and the same checkpoint: as its maker computes it, and as each engine serves it.
 
-Facts (versions read: SGLang 0.5.23, vLLM 0.32, TensorRT-LLM, speculators 0.9, SpecForge 0.2, ModelOpt 0.47):
+Facts (versions read: SGLang 0.5.23, vLLM 0.32, TensorRT-LLM, speculators 0.9, SpecForge 0.2, ModelOpt 0.47, AngelSlim 0.5):
 * norm_output feeds the normed state back in speculators, NeMo Automodel, TorchSpec and every engine. In SpecForge it is
   another switch, true when absent: the norm before lm_head.
 * norm_before_residual: speculators and vLLM have it. vLLM takes an absent key of a speculators config as true, speculators
   as false. SGLang and TensorRT-LLM always keep the raw residual.
 * ModelOpt norms the hidden half twice and writes a yarn scaling at export that it didn't train with.
+* SafeAILab and AngelSlim train with base 10000 whatever rope_theta says (`traineagle3/cnets.py`,
+  `train/models/draft/llama_eagle3.py`); their inference reads it unless RoPE is scaled.
 """
 
 from __future__ import annotations
@@ -16,71 +18,96 @@ from eagle3dash.formats.drafters import rope
 from eagle3dash.formats.drafters.checkpoint import Checkpoint
 from eagle3dash.records import DrafterSpec, Rope
 
-TRAINERS = {"safeai": "SafeAILab", "specforge": "SpecForge", "speculators": "speculators", "modelopt": "ModelOpt",
-            "nemo": "NeMo Automodel", "angelslim": "AngelSlim", "torchspec": "TorchSpec"}
+TRAINERS = {
+    "specforge": "SpecForge",
+    "speculators": "speculators",
+    "modelopt": "ModelOpt",
+    "nemo": "NeMo Automodel",
+    "torchspec": "TorchSpec",
+}
+FIXED_BASE = {"safeai": "SafeAILab", "angelslim": "AngelSlim"}
 VLLM, SGLANG, TENSORRT = "as served by vLLM", "as served by SGLang", "as served by TensorRT-LLM"
+MODELOPT = "as trained by ModelOpt"
 STORED = "as stored"
-
-
-def trained(checkpoint: Checkpoint, spec: DrafterSpec) -> tuple[str, DrafterSpec]:
-    """(name, spec) of the default reading: how the library that wrote the file computes it."""
-    flavour = checkpoint.flavour
-    raw = checkpoint.fields.flag("norm_before_residual")
-    post = checkpoint.fields.flag("norm_output")
-    name = f"as trained by {TRAINERS[flavour]}" if flavour in TRAINERS else STORED
-    if spec.mla:
-        spec = replace(spec, rope=rope.as_vllm(spec.rope, spec.mla.qk_rope_head_dim, latent=True))
-    if flavour in ("speculators", "vllm"):
-        spec = replace(spec, residual_norm=bool(raw))
-    if flavour in ("speculators", "vllm", "nemo", "torchspec", "sglang"):
-        return name, replace(spec, feedback_norm=bool(post))
-    if flavour == "specforge":
-        if post:
-            checkpoint.infer("head_norm", True, "norm_output in SpecForge is the norm before lm_head; engines feed back the normed state")
-        return name, replace(spec, head_norm=spec.head_norm and post is not False, rope=rope.as_specforge(spec.rope, spec.head_dim))
-    if flavour == "safeai":
-        return name, replace(spec, rope=rope.as_safeai(spec.rope))
-    if spec.mla and flavour not in ("nemo", "torchspec"):
-        return STORED, replace(spec, feedback_norm=bool(post))
-    return (name, modelopt(checkpoint, spec)) if flavour == "modelopt" else (name, spec)
-
-
-def modelopt(checkpoint: Checkpoint, spec: DrafterSpec) -> DrafterSpec:
-    """As ModelOpt trains: hidden_norm(input_layernorm(g)), and RoPE without the scaling that only its export adds."""
-    stated = checkpoint.fields.leaves
-    added = spec.rope.kind == "yarn" and "rope_scaling.rope_theta" not in stated and not spec.mla
-    if added:
-        note = "ModelOpt adds this at export; it trains with the default RoPE"
-        checkpoint.infer("rope", f"default, theta {spec.rope.theta:g}", note)
-        for path in stated:
-            if path.startswith("rope_scaling."):
-                checkpoint.fields.ignore(path, note)
-    return replace(spec, double_norm=True, rope=Rope(theta=spec.rope.theta) if added else spec.rope)
-
-
-def served(checkpoint: Checkpoint, spec: DrafterSpec) -> dict[str, DrafterSpec]:
-    """Readings by engine. `spec` holds sizes, the switches that tensors show, and RoPE as transformers reads it."""
-    fields = checkpoint.fields
-    post = bool(fields.flag("norm_output"))
-    raw = fields.flag("norm_before_residual")
-    absent = checkpoint.flavour == "speculators" if raw is None else raw
-    engine = replace(spec, head_norm=True, feedback_norm=post, rope=rope.as_vllm(spec.rope, spec.head_dim, spec.mla is not None))
-    after = bool(fields.flag("eagle_config.return_hidden_post_norm"))
-    return {
-        VLLM: replace(engine, residual_norm=absent),
-        SGLANG: replace(engine, attention_bias=False, qk_norm=False),
-        TENSORRT: replace(engine, feedback_norm=post or after, input_norm=spec.input_norm and not spec.fc_norm),
-    }
+MODELOPT_TEMPLATE = "0.1.0.dev14"  # speculators_version that its examples/.../convert_to_vllm_ckpt.py writes
 
 
 def all_of(checkpoint: Checkpoint, spec: DrafterSpec) -> tuple[str, DrafterSpec, dict[str, DrafterSpec]]:
-    """(name of the default reading, its spec, every reading by name)."""
-    name, default = trained(checkpoint, spec)
-    readings = {name: default} | (served(checkpoint, spec) if spec.head_norm else {})
-    maker = f"as trained by {TRAINERS['modelopt']}"
-    version = checkpoint.fields.text("speculators_version")
-    if checkpoint.flavour == "modelopt" and maker not in readings:
-        readings[maker] = modelopt(checkpoint, spec)
-    if version == "0.1.0.dev14":  # the template of ModelOpt's convert_to_vllm_ckpt.py
-        readings[maker] = replace(modelopt(checkpoint, spec), residual_norm=False)
+    """(name of the default reading, its spec, every reading by name).
+
+    `spec` holds sizes, the switches that tensors show, and RoPE as transformers reads it.
+    """
+    name, default = _own(checkpoint, spec)
+    readings = {name: default}
+    if checkpoint.flavour in FIXED_BASE:
+        readings |= _fixed_base(checkpoint, default)
+    if spec.head_norm:
+        readings |= _served(checkpoint, spec)
+    if checkpoint.flavour == "modelopt":
+        readings.setdefault(MODELOPT, _modelopt(checkpoint, default))
+    if checkpoint.fields.text("speculators_version") == MODELOPT_TEMPLATE:
+        readings[MODELOPT] = replace(default, double_norm=True, residual_norm=False)
+        why = "this speculators_version may be ModelOpt's template, whose norm_before_residual isn't what ModelOpt trains"
+        checkpoint.infer("reading", name, why)
     return name, default, readings
+
+
+def _own(checkpoint: Checkpoint, spec: DrafterSpec) -> tuple[str, DrafterSpec]:
+    """(name, spec) of the default reading."""
+    flavour, post = checkpoint.flavour, checkpoint.fields.flag("norm_output")
+    raw = checkpoint.fields.flag("norm_before_residual")
+    if spec.mla:
+        spec = replace(spec, rope=rope.as_served(spec.rope, spec.mla.qk_rope_head_dim, latent=True))
+    if flavour in FIXED_BASE:
+        return f"as served by {FIXED_BASE[flavour]}", replace(spec, rope=rope.as_safeai(spec.rope))
+    name = f"as trained by {TRAINERS[flavour]}" if flavour in TRAINERS else STORED
+    if flavour == "specforge":
+        if post:
+            why = "in SpecForge norm_output is the norm before lm_head; engines feed the normed state back instead"
+            checkpoint.infer("feedback_norm", False, why)
+        shaped = rope.as_specforge(spec.rope, spec.head_dim)
+        return name, replace(spec, head_norm=post is not False, rope=shaped)
+    if flavour == "modelopt" and spec.mla:  # such files are what engines serve; the second norm is kept as a reading
+        return STORED, replace(spec, feedback_norm=bool(post))
+    if flavour == "modelopt":
+        return name, _modelopt(checkpoint, spec)
+    return name, replace(spec, feedback_norm=bool(post), residual_norm=bool(raw) and flavour in ("speculators", "vllm"))
+
+
+def _modelopt(checkpoint: Checkpoint, spec: DrafterSpec) -> DrafterSpec:
+    """hidden_norm(input_layernorm(g)), and RoPE without the scaling that only the export adds."""
+    fields = checkpoint.fields
+    added = spec.rope.kind == "yarn" and "rope_scaling.rope_theta" not in fields.leaves and not spec.mla
+    if added:
+        note = "ModelOpt adds this at export; it trains with the default RoPE"
+        checkpoint.infer("rope", f"default, theta {spec.rope.theta:g}", note)
+        for path in fields.leaves:
+            if path.startswith("rope_scaling."):
+                fields.ignore(path, note)
+    return replace(spec, double_norm=True, rope=Rope(theta=spec.rope.theta) if added else spec.rope)
+
+
+def _fixed_base(checkpoint: Checkpoint, spec: DrafterSpec) -> dict[str, DrafterSpec]:
+    maker = FIXED_BASE[checkpoint.flavour]
+    if spec.rope.theta != 10000.0:
+        checkpoint.problem(
+            f"config.json says rope_theta {spec.rope.theta:g}, but {maker} trains with 10000 whatever it says. "
+            f"Compare the reading 'as trained by {maker}'; if it fits better, set rope_theta to 10000."
+        )
+    return {f"as trained by {maker}": replace(spec, rope=replace(spec.rope, theta=10000.0))}
+
+
+def _served(checkpoint: Checkpoint, spec: DrafterSpec) -> dict[str, DrafterSpec]:
+    """Readings by engine."""
+    fields = checkpoint.fields
+    post = bool(fields.flag("norm_output"))
+    raw = fields.flag("norm_before_residual")
+    residual = checkpoint.flavour == "speculators" if raw is None else raw
+    dims = spec.mla.qk_rope_head_dim if spec.mla else spec.head_dim
+    engine = replace(spec, feedback_norm=post, rope=rope.as_served(spec.rope, dims, spec.mla is not None))
+    after = bool(fields.flag("eagle_config.return_hidden_post_norm"))
+    return {
+        VLLM: replace(engine, residual_norm=residual),
+        SGLANG: replace(engine, attention_bias=False, qk_norm=False),
+        TENSORRT: replace(engine, feedback_norm=post or after, input_norm=spec.input_norm and not spec.fc_norm),
+    }

@@ -14,7 +14,10 @@ from eagle3dash.formats.drafters.checkpoint import Checkpoint
 from eagle3dash.records import Mla
 
 WIDEST = 65536
-ATTENTION = "layers.{}.self_attn."
+NO_HEADS = (
+    "The number of attention heads can't be read from the weights. Give the drafter's config.json with them; "
+    "it must have num_attention_heads."
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ def hidden(checkpoint: Checkpoint) -> int:
 
 
 def intermediate(checkpoint: Checkpoint) -> int:
+    """Width of the MLP."""
     size = checkpoint.shape("layers.0.mlp.gate_proj.weight")[0]
     path = f"{checkpoint.fields.block}intermediate_size_mlp"  # Llama 4 drafts
     if checkpoint.fields.integer(path, high=1 << 20) != size:
@@ -57,11 +61,14 @@ def depth(checkpoint: Checkpoint) -> int:
     """Number of layers that have weights. A config often keeps the target's depth."""
     found = {int(name.split(".")[1]) for name in checkpoint.names if name.startswith("layers.")}
     if found != set(range(len(found))):
-        raise BadInput(f"The drafter has layers {sorted(found)}; expected 0, 1, 2, ... without a gap. Export it again, with all weights.")
+        raise BadInput(
+            f"The drafter has layers {sorted(found)[:20]}; expected 0, 1, ... without a gap. "
+            "Export the checkpoint again, with all weights."
+        )
     path = f"{checkpoint.fields.block}num_hidden_layers"
     stated = checkpoint.fields.integer(path, low=0, high=10000)
     if stated is not None and stated != len(found):
-        checkpoint.contradict(path, f"config.json says {path} {stated}, the file holds {len(found)} layer(s), which is taken.")
+        checkpoint.contradict(path, f"config.json says {path} {stated}; the file holds {len(found)} layer(s): that is taken.")
     return len(found)
 
 
@@ -86,17 +93,20 @@ def aux(checkpoint: Checkpoint, size: int, ids: int | None) -> tuple[int, int]:
         )
     count = columns // width
     if norms and norms != count:
-        raise BadInput(f"fc.weight reads {count} states, but the file has {norms} fc_norm weights. Export it again, with all weights.")
+        raise BadInput(
+            f"fc.weight reads {count} states, but the file has {norms} fc_norm weights. "
+            "Export the checkpoint again, with all weights."
+        )
     if not 1 <= count <= 32:
         raise BadInput(f"fc.weight reads {count} states of width {width}; from 1 to 32 are supported.")
     return count, width
 
 
-def attention(checkpoint: Checkpoint, size: int) -> Heads:
+def attention(checkpoint: Checkpoint) -> Heads:
     """Head counts and widths of the first layer, checked against its projections."""
     if checkpoint.has("layers.0.self_attn.kv_a_proj_with_mqa.weight"):
-        return _latent(checkpoint, size)
-    q, k = (checkpoint.shape(f"layers.0.self_attn.{x}_proj.weight")[0] for x in "qk")
+        return _latent(checkpoint)
+    q, k = (checkpoint.shape(f"layers.0.self_attn.{name}_proj.weight")[0] for name in "qk")
     block = checkpoint.fields.block
     heads = checkpoint.fields.integer(f"{block}num_attention_heads", high=4096)
     kv = checkpoint.fields.integer(f"{block}num_key_value_heads", high=4096)
@@ -107,10 +117,7 @@ def attention(checkpoint: Checkpoint, size: int) -> Heads:
             raise _misfit(q, k, heads, kv, width)
         width = norm
     if heads is None and width is None:
-        raise BadInput(
-            "The number of attention heads can't be read from the weights. Give the drafter's config.json together with them "
-            "(it must have num_attention_heads or head_dim)."
-        )
+        raise BadInput(NO_HEADS)
     return _fit(checkpoint, (q, k), heads, kv, width)
 
 
@@ -123,7 +130,8 @@ def _fit(checkpoint: Checkpoint, rows: tuple[int, int], heads: int | None, kv: i
             continue
         if option != width and width is not None:  # SafeAILab trains with hidden / heads, whatever head_dim says
             path = f"{checkpoint.fields.block}head_dim"
-            checkpoint.contradict(path, f"config.json says {path} {width}; q_proj has {q} rows for {heads} heads, so {option} is taken.")
+            message = f"config.json says {path} {width}; q_proj has {q} rows for {heads} heads: {option} is taken."
+            checkpoint.contradict(path, message)
         if kv is None and k // option != q // option:
             checkpoint.infer("kv_heads", k // option, f"config.json has no num_key_value_heads; k_proj has {k} rows")
         return Heads(q // option, k // option, option)
@@ -132,19 +140,19 @@ def _fit(checkpoint: Checkpoint, rows: tuple[int, int], heads: int | None, kv: i
 
 def _misfit(q: int, k: int, heads: int | None, kv: int | None, width: int | None) -> BadInput:
     return BadInput(
-        f"config.json says num_attention_heads {heads}, num_key_value_heads {kv}, head_dim {width}, but q_proj has {q} rows and "
-        f"k_proj {k}. Give the config.json that was written with these weights, or correct the fields."
+        f"config.json says num_attention_heads {heads}, num_key_value_heads {kv}, head_dim {width}, but q_proj has {q} "
+        f"rows and k_proj {k}. Give the config.json that was written with these weights, or correct the fields."
     )
 
 
-def _latent(checkpoint: Checkpoint, size: int) -> Heads:
+def _latent(checkpoint: Checkpoint) -> Heads:
     """Multi-head latent attention: every width follows from the projections and the head count (DeepSeek-V2, 2.1)."""
     at = "layers.0.self_attn."
     if not checkpoint.has(f"{at}q_a_proj.weight"):
         raise BadInput("This MLA drafter has no q_a_proj (queries without a low rank); that kind is not supported.")
     heads = checkpoint.fields.integer(f"{checkpoint.fields.block}num_attention_heads", high=4096)
     if heads is None:
-        raise BadInput("The number of attention heads can't be read from the weights. Give the drafter's config.json together with them.")
+        raise BadInput(NO_HEADS)
     q_rank, (kv_rows, kv_rank) = checkpoint.shape(f"{at}q_a_proj.weight")[0], checkpoint.shape(f"{at}kv_b_proj.weight")
     q_rows = checkpoint.shape(f"{at}q_b_proj.weight")[0]
     rope = checkpoint.shape(f"{at}kv_a_proj_with_mqa.weight")[0] - kv_rank
@@ -152,8 +160,8 @@ def _latent(checkpoint: Checkpoint, size: int) -> Heads:
     nope = kv_rows // heads - value
     if min(rope, value, nope) < 1 or kv_rows != heads * (nope + value) or q_rows != heads * (nope + rope):
         raise BadInput(
-            f"config.json says num_attention_heads {heads}, which doesn't fit q_b_proj ({q_rows} rows) and kv_b_proj ({kv_rows} rows). "
-            "Give the config.json that was written with these weights."
+            f"config.json says num_attention_heads {heads}; q_b_proj has {q_rows} rows and kv_b_proj {kv_rows}, which doesn't "
+            "fit. Give the config.json that was written with these weights."
         )
     mla = Mla(q_rank, kv_rank, nope, rope, value)
     for name in ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
@@ -166,18 +174,20 @@ def vocabulary(checkpoint: Checkpoint) -> tuple[int, int]:
     block = checkpoint.fields.block
     stated = checkpoint.fields.integer(f"{block}vocab_size", "vocab_size", high=1 << 24)
     draft = checkpoint.fields.integer("draft_vocab_size", f"{block}draft_vocab_size", high=1 << 24)
-    rows = {name: checkpoint.shape(name, dims)[0]
-            for name, dims in (("t2d", 1), ("embed_tokens.weight", 2), ("lm_head.weight", 2), ("d2t", 1)) if checkpoint.has(name)}
+    dims = {"t2d": 1, "embed_tokens.weight": 2, "lm_head.weight": 2, "d2t": 1}
+    rows = {name: checkpoint.shape(name, dims[name])[0] for name in dims if checkpoint.has(name)}
     reduced = rows.get("lm_head.weight", rows.get("d2t", draft))
     vocab = rows.get("t2d", rows.get("embed_tokens.weight", stated))
     if vocab is None:
         vocab = reduced if draft in (None, reduced) and "d2t" not in rows else None
     if vocab is None:
-        raise BadInput("The target's vocabulary size is in no tensor of this drafter. Give its config.json (vocab_size) together with it.")
+        raise BadInput("No tensor of this drafter tells the target's vocabulary size. Give its config.json (vocab_size) with it.")
     reduced = vocab if reduced is None else reduced
     if stated not in (None, vocab):
-        checkpoint.contradict(f"{block}vocab_size" if f"{block}vocab_size" in checkpoint.fields.leaves else "vocab_size",
-                              f"config.json says vocab_size {stated}, the tensors have {vocab}, which is taken.")
+        path = f"{block}vocab_size" if f"{block}vocab_size" in checkpoint.fields.leaves else "vocab_size"
+        checkpoint.contradict(path, f"config.json says {path} {stated}; the tensors have {vocab}, which is taken.")
+    if rows.get("embed_tokens.weight", vocab) < vocab:
+        raise BadInput(f"embed_tokens has {rows['embed_tokens.weight']} rows, but t2d {vocab}. Export the drafter again.")
     _check_draft(draft, reduced, rows, vocab)
     return vocab, reduced
 
@@ -185,10 +195,10 @@ def vocabulary(checkpoint: Checkpoint) -> tuple[int, int]:
 def _check_draft(draft: int | None, reduced: int, rows: dict[str, int], vocab: int) -> None:
     if draft not in (None, reduced):
         raise BadInput(
-            f"config.json says draft_vocab_size {draft}, but lm_head or d2t has {reduced} rows. Give the config.json that was "
-            "written with these weights."
+            f"config.json says draft_vocab_size {draft}, but lm_head or d2t has {reduced} rows. Give the config.json that "
+            "was written with these weights."
         )
     if rows.get("d2t", reduced) != reduced:
-        raise BadInput(f"lm_head has {reduced} rows, but d2t maps {rows['d2t']}. Export the drafter again: both must have DV rows.")
+        raise BadInput(f"lm_head has {reduced} rows, d2t {rows['d2t']}; both must have as many. Export the drafter again.")
     if reduced > vocab:
         raise BadInput(f"The draft vocabulary ({reduced}) is larger than the target's ({vocab}). Check vocab_size and t2d.")
