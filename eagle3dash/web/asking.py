@@ -64,7 +64,7 @@ def _button(unasked: list[Question], label: str) -> None:
                 state.queue().submit(question)
             st.rerun()
         st.caption(
-            f"Not computed yet for these files. It runs on {state.device_title()}; the page stays usable, the answer is kept."
+            f"Not computed yet. It runs on {state.device_title()}; the page stays usable meanwhile, the answer is kept."
         )
 
 

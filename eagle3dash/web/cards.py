@@ -1,4 +1,4 @@
-"""Cards: an error, an empty page, a finding, a gap. Sentences first, then what to do.
+"""Cards: an error, a finding, a gap. Sentences first, then what to do.
 
 Text out of files is shown by st.code and st.text, or escaped (`words.safe`).
 """
@@ -13,8 +13,7 @@ from typing import Any
 import streamlit as st
 
 from eagle3dash.errors import Eagle3Error, Missing
-from eagle3dash.jobs import demo
-from eagle3dash.web import paths, state
+from eagle3dash.web import paths, words
 from eagle3dash.web.words import name_of, safe, value
 
 log = logging.getLogger("eagle3dash")
@@ -35,7 +34,7 @@ def error(problem: Eagle3Error) -> None:
 
 
 def on_script_error(problem: Exception) -> bool:
-    """Called by Streamlit for whatever a page did not catch. Nothing of a fault of ours reaches the browser but a number."""
+    """Called by Streamlit for whatever a page did not catch. Of a fault of ours only a number reaches the browser."""
     if isinstance(problem, Eagle3Error):
         error(problem)
         return True
@@ -47,22 +46,6 @@ def on_script_error(problem: Exception) -> bool:
         icon=":material/report:",
     )
     return True
-
-
-def empty(message: str) -> None:
-    """An empty page says what to add and offers the demo."""
-    with st.container(border=True):
-        st.markdown(f"**{message}**")
-        st.markdown(
-            "Bring in a drafter folder, a training capture, a serving capture and a server log: each alone already says "
-            "something, together they say where the accepted tokens went."
-        )
-        with st.container(horizontal=True, vertical_alignment="center"):
-            if st.button("Load the demo", icon=":material/science:", type="primary"):
-                with st.spinner("Loading two real runs: a drafter served with the wrong states, and the same one fixed"):
-                    demo.load(state.store())
-                st.rerun()
-            st.page_link(paths.IMPORTS, label="Import your own files", icon=":material/upload_file:")
 
 
 def findings(found: Sequence[dict[str, Any]]) -> None:
@@ -88,3 +71,15 @@ def gaps(missing: Sequence[dict[str, Any]]) -> None:
         return
     with st.expander(f"Could not check: {len(missing)}", icon=":material/help:"):
         st.table([{"check": safe(gap["id"]), "needs": safe(gap["needs"])} for gap in missing], border="horizontal")
+
+
+def matches(document: dict[str, Any]) -> None:
+    """What the features say, in one sentence: which training state each slot of serving holds."""
+    held = "; ".join(
+        f"slot {cell['serving_slot']} ({words.state(cell['serving_state'])} by its name) holds "
+        + (f"**{words.state(cell['training_state'])}**" if cell["matches"] else "**no captured training state**")
+        for cell in document["best_cells"]
+    )
+    lag = document["lag"]
+    shift = "" if not lag else f" Serving lags by {lag} token{'s' if abs(lag) != 1 else ''}."
+    st.markdown(f"Over {document['aligned_tokens']:,} aligned tokens: {held}.{shift}")

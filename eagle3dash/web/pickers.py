@@ -1,4 +1,4 @@
-"""Choices that stand in the URL: which run, which runs, which option. The key of a widget is the name of its parameter."""
+"""Choices that stand in the URL: which run, which runs, which option. A widget's key is the name of its parameter."""
 
 from __future__ import annotations
 
@@ -7,17 +7,33 @@ from typing import Any
 
 import streamlit as st
 
-from eagle3dash.records import Run
-from eagle3dash.web import cards, state
+from eagle3dash.records import Import, Run
+from eagle3dash.web import asking, paths, state
 
 MOST = 4  # runs side by side
+
+
+def empty(message: str) -> None:
+    """An empty page says what to add and offers the demo."""
+    with st.container(border=True):
+        st.markdown(f"**{message}**")
+        st.markdown(
+            "Bring in a drafter folder, a training capture, a serving capture and a server log: each alone already says "
+            "something, together they say where the accepted tokens went."
+        )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if st.button("Load the demo", icon=":material/science:", type="primary"):
+                st.session_state["demo_job"] = state.queue().load_demo()
+            st.page_link(paths.IMPORTS, label="Import your own files", icon=":material/upload_file:")
+        if "demo_job" in st.session_state:
+            asking.progress([st.session_state["demo_job"]])
 
 
 def run() -> Run:
     """The run to look at, chosen on top of the page (?run=). With an empty store the page ends in what to do."""
     names = [one.name for one in state.store().runs()]
     if not names:
-        cards.empty("There is no run yet.")
+        empty("There is no run yet.")
         st.stop()
     return state.store().run(st.selectbox("Run", names, key="run", bind="query-params", width=420))
 
@@ -26,7 +42,7 @@ def runs() -> list[Run]:
     """One to four runs (?runs=a&runs=b); the first two unless chosen."""
     names = [one.name for one in state.store().runs()]
     if not names:
-        cards.empty("There is no run yet.")
+        empty("There is no run yet.")
         st.stop()
     chosen = st.multiselect("Runs", names, default=names[:2], max_selections=MOST, key="runs", bind="query-params")
     if not chosen:
@@ -41,3 +57,35 @@ def choice(label: str, options: Sequence[Any], key: str, names: Callable[[Any], 
         label, options, default=options[0], format_func=names, key=key, bind="query-params", required=True, help=help
     )
     return options[0] if picked is None else picked
+
+
+def capture(run: Run) -> str:
+    """Which capture of the run: training or serving (?capture=)."""
+    there = [role for role in ("training", "serving") if run.capture(role)]
+    return choice("Capture", there or ["training"], "capture")
+
+
+def log(run: Run) -> Import | None:
+    """Which log of the run to draw over time (?log=); those with windows only. None when there is none."""
+    timed = {one.name: one for one in run.logs if one.record.windows}
+    if len(timed) < 2:
+        return next(iter(timed.values()), None)
+    return timed[st.selectbox("Log", list(timed), key="log", bind="query-params", width=420)]
+
+
+def filtered_runs() -> list[Run]:
+    """The runs that fit the search (?find=) and the tags (?tags=), newest first."""
+    there = state.store().runs()
+    if not there:
+        empty("There is no run yet.")
+        st.stop()
+    tags = sorted({tag for one in there for tag in one.tags})
+    with st.container(horizontal=True):
+        wanted = st.text_input("Find", key="find", bind="query-params", placeholder="name, tag or note", width=320)
+        chosen = st.pills("Tags", tags, selection_mode="multi", key="tags", bind="query-params") if tags else []
+    words = (wanted or "").lower().split()
+    return [one for one in there if set(chosen) <= set(one.tags) and all(word in _text(one) for word in words)]
+
+
+def _text(run: Run) -> str:
+    return " ".join([run.name, *run.tags, run.notes]).lower()

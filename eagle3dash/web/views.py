@@ -10,7 +10,9 @@ from typing import Any
 from eagle3dash.analysis.served import served
 from eagle3dash.charts.acceptance import Series, by_role
 from eagle3dash.charts.features import state_name
+from eagle3dash.charts.theme import ROLES
 from eagle3dash.charts.waterfall import Stage
+from eagle3dash.jobs import questions
 from eagle3dash.jobs.questions import Question
 from eagle3dash.jobs.selection import claims, default_slots, labels, steps_for
 from eagle3dash.records import Import, Run
@@ -34,6 +36,7 @@ ENGINE_FAULTS = {
     "later-steps-loss",
 }
 DRAWN_POINTS = 1000
+TOP = 12  # combinations drawn unless all are asked for
 
 
 def stages(document: dict[str, Any]) -> list[Stage]:
@@ -91,15 +94,25 @@ def acceptance_series(run: Run, known: dict[str, dict[str, Any] | None]) -> list
     return [by_role(role, found[role]) for role in ("training", "serving", "served") if found.get(role)]
 
 
+def replayed(series: list[Series]) -> list[Series]:
+    """The series that were not served."""
+    return [one for one in series if one.look is not ROLES["served"]]
+
+
+def top(rows: list[dict[str, Any]], trained: Any, served: Any, everything: bool) -> list[dict[str, Any]]:
+    """The best combinations, and the trained and the served one wherever they stand, in the order given."""
+    return [row for rank, row in enumerate(rows) if everything or rank < TOP or row["states"] in (trained, served)]
+
+
 def log_points(log: Import) -> list[dict[str, Any]]:
     """Windows of one log over time, aggregated by the store; warm-up left out. NaN becomes None."""
     frame = state.store().frame("log_windows", log=log.sha256, max_points=DRAWN_POINTS)
     return [point for point in records(frame) if not point["warmup"]]
 
 
-def position_points(document: dict[str, Any], key: str, quantity: str, buckets: int = 60) -> list[dict[str, Any]]:
+def position_points(question: Question, document: dict[str, Any], quantity: str, buckets: int = 60) -> list[dict[str, Any]]:
     """Similarity over position of each serving slot with its best training state."""
-    points = []
+    points, key = [], questions.key(state.store(), question)
     for cell in document["best_cells"]:
         frame = state.store().frame(
             "feature_position_mean",
@@ -124,8 +137,8 @@ def records(frame: Any) -> list[dict[str, Any]]:
     ]
 
 
-def marked(run: Run, role: str) -> tuple[list[Any] | None, list[Any] | None]:
-    """The states that the drafter was trained on and those it is served, as the sweep of one capture names them.
+def marked(run: Run) -> tuple[list[Any] | None, list[Any] | None]:
+    """The states that the drafter was trained on and those it is served, as their captures name them.
 
     Trained: the slots that the training capture's convention feeds. Served: what the serving capture holds or claims.
     """

@@ -1,0 +1,22 @@
+"""Where did the accepted tokens go? The verdict, the four numbers that prove it, what to change."""
+
+import streamlit as st
+
+from eagle3dash.charts.waterfall import waterfall
+from eagle3dash.jobs.questions import Question
+from eagle3dash.web import asking, cards, panels, pickers, views
+
+panels.title(
+    "Where did the accepted tokens go?",
+    "Four accept lengths on one scale; the drop between two neighbours locates the fault.",
+)
+run = pickers.run()
+document = asking.answer(Question("diagnose", run.name), "Diagnose this run")
+if document is None:
+    st.stop()
+cards.verdict(document)
+panels.show(waterfall(views.stages(document), document["steps"]), "waterfall")
+cards.findings(document["findings"])
+cards.gaps(document["could_not_check"])
+cards.checked(document)
+panels.copy_link()
