@@ -42,10 +42,7 @@ def convert(config: dict[str, Any] | None, tensors: Mapping[str, Stored]) -> Con
     """
     flavour = recognise(config, tensors)
     if flavour is None:
-        raise BadInput(
-            "These weights hold no EAGLE-3 drafter: no fc.weight, and no first layer that reads 2 * hidden "
-            "values."
-        )
+        raise BadInput("These weights hold no EAGLE-3 drafter, which has fc.weight and a first layer that reads 2H values.")
     checkpoint = Checkpoint.of(flavour, config, tensors)
     found, path = layers.ids(checkpoint)
     spec = spec_of(checkpoint, len(found) if found else None)

@@ -56,10 +56,7 @@ class Checkpoint:
     def shape(self, name: str, dims: int = 2) -> tuple[int, ...]:
         """Shape of a tensor that must be there with that many dimensions. BadInput otherwise."""
         if name not in self.names:
-            raise BadInput(
-                f"The drafter has no {name} and can't run without. Export the checkpoint again, with all "
-                "weights."
-            )
+            raise BadInput(f"The drafter has no {name} and can't run without. Export the checkpoint again, complete.")
         shape = tuple(int(size) for size in self.tensors[self.names[name]].shape)
         if len(shape) != dims or 0 in shape:
             raise BadInput(f"{self.names[name]} has shape {list(shape)}; expected {dims} dimension(s), none of them empty.")

@@ -34,10 +34,7 @@ class Fields:
         for key, item in value.items():
             path = f"{prefix}{key}"[:LONGEST]
             if len(self.leaves) >= MOST_FIELDS:
-                raise BadInput(
-                    f"config.json has over {MOST_FIELDS} fields, a drafter's has about 50. Give the drafter's own "
-                    "file."
-                )
+                raise BadInput(f"config.json has over {MOST_FIELDS} fields, not a drafter's 50. Give the drafter's own file.")
             if isinstance(item, dict) and item and depth < DEEPEST:
                 self._flatten(f"{path}.", item, depth + 1)
             else:

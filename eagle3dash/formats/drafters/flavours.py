@@ -51,10 +51,7 @@ def recognise(config: Mapping[str, Any] | None, shapes: Mapping[str, Any]) -> st
     width = _width(names, shapes)
     if "fc.weight" not in names:
         if "layers.0.hidden_norm.weight" in names and width:
-            raise BadInput(
-                "The drafter has no fc.weight: it reads no aux states as EAGLE-3 does, or the file is "
-                "incomplete."
-            )
+            raise BadInput("The drafter has no fc.weight: it isn't EAGLE-3 (no aux states), or the file is incomplete.")
         return None
     shape = _shape(shapes[names["fc.weight"]])
     if len(shape) != 2 or width is None:
@@ -83,10 +80,7 @@ def _decline_others(config: Mapping[str, Any], names: Mapping[str, str]) -> None
     if drafter and "block_size" in config and "mask_token_id" in config:
         declined.append(WORDS["dflash"])
     if declined:
-        raise BadInput(
-            f"This is {declined[0]}, not a plain EAGLE-3 drafter: it computes something else and isn't "
-            "supported."
-        )
+        raise BadInput(f"This is {declined[0]}, which computes something else; only plain EAGLE-3 drafters are supported.")
     if kind and kind != "eagle3":
         raise BadInput(f"speculators_model_type is {kind[:40]!r}; only 'eagle3' is supported.")
 

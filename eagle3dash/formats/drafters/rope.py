@@ -36,10 +36,7 @@ def parse(fields: Fields, latent: bool) -> Rope:
         return fields.number(*[place + key for place in places], low=low, high=high)
 
     if number("partial_rotary_factor") not in (None, 1.0):
-        raise BadInput(
-            "config.json: partial_rotary_factor is not 1; only drafters that rotate the whole head are "
-            "supported."
-        )
+        raise BadInput("config.json: partial_rotary_factor isn't 1; only drafters that rotate whole heads are supported.")
     rope = Rope(
         kind=kind,
         theta=_theta(fields),

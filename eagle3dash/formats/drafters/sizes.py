@@ -68,7 +68,7 @@ def depth(checkpoint: Checkpoint) -> int:
     path = f"{checkpoint.fields.block}num_hidden_layers"
     stated = checkpoint.fields.integer(path, low=0, high=10000)
     if stated is not None and stated != len(found):
-        checkpoint.contradict(path, f"config.json says {path} {stated}; the file holds {len(found)} layer(s): that is taken.")
+        checkpoint.contradict(path, f"config.json says {path} {stated}; the file holds {len(found)}, which is taken.")
     return len(found)
 
 
@@ -160,8 +160,8 @@ def _latent(checkpoint: Checkpoint) -> Heads:
     nope = kv_rows // heads - value
     if min(rope, value, nope) < 1 or kv_rows != heads * (nope + value) or q_rows != heads * (nope + rope):
         raise BadInput(
-            f"config.json says num_attention_heads {heads}; q_b_proj has {q_rows} rows and kv_b_proj {kv_rows}, which doesn't "
-            "fit. Give the config.json that was written with these weights."
+            f"config.json says num_attention_heads {heads}, which fits neither q_b_proj ({q_rows} rows) nor kv_b_proj "
+            f"({kv_rows}). Give the config.json that was written with these weights."
         )
     mla = Mla(q_rank, kv_rank, nope, rope, value)
     for name in ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
@@ -181,7 +181,7 @@ def vocabulary(checkpoint: Checkpoint) -> tuple[int, int]:
     if vocab is None:
         vocab = reduced if draft in (None, reduced) and "d2t" not in rows else None
     if vocab is None:
-        raise BadInput("No tensor of this drafter tells the target's vocabulary size. Give its config.json (vocab_size) with it.")
+        raise BadInput("No tensor of this drafter tells the target's vocabulary size. Give its config.json too.")
     reduced = vocab if reduced is None else reduced
     if stated not in (None, vocab):
         path = f"{block}vocab_size" if f"{block}vocab_size" in checkpoint.fields.leaves else "vocab_size"

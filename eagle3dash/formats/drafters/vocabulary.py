@@ -27,10 +27,7 @@ def check(checkpoint: Checkpoint, d2t: torch.Tensor | None, t2d: torch.Tensor | 
     target = torch.arange(size) + d2t  # [DV]
     outside = int(((target < 0) | (target >= vocab)).sum())
     if outside and _absolute(d2t, vocab):
-        checkpoint.problem(
-            f"d2t holds absolute ids, not offsets: i + d2t[i] leaves the vocabulary for {outside} of {size} "
-            "entries."
-        )
+        checkpoint.problem(f"d2t holds absolute ids, not offsets: i + d2t[i] leaves the vocabulary for {outside} of {size}.")
     elif outside:
         checkpoint.problem(f"d2t sends {outside} of {size} draft ids outside the target's vocabulary of {vocab}.")
     repeated = size - int(target.unique().numel())
@@ -69,7 +66,4 @@ def check_head(checkpoint: Checkpoint, head: Any, d2t: torch.Tensor) -> None:
         return
     both = (rows(head, i, i + 2) for i in pairs)
     if all(bool((pair[0] == pair[1]).all()) for pair in both):
-        checkpoint.problem(
-            "lm_head repeats a row wherever d2t repeats an offset: it was cut with d2t as ids, not with i + "
-            "d2t[i]."
-        )
+        checkpoint.problem("lm_head repeats a row wherever d2t repeats an offset: it was cut by d2t, not by i + d2t[i].")

@@ -94,10 +94,7 @@ def missing(checkpoint: Checkpoint, spec: DrafterSpec, tensors: dict[str, Any]) 
     """Names that the file lacks; what nobody else can supply, and what is left over, is noted as a problem."""
     names = [name for name in ("embed_tokens.weight", "lm_head.weight") if name not in tensors]
     if "lm_head.weight" in names and spec.draft_vocab < spec.vocab:
-        checkpoint.problem(
-            "The file has no lm_head.weight: engines then draft with a random or a borrowed head. Export it "
-            "again."
-        )
+        checkpoint.problem("The file has no lm_head.weight: engines then draft with a random or a borrowed head.")
     if "d2t" not in tensors and spec.draft_vocab < spec.vocab:
         names.append("d2t")
         checkpoint.problem(
@@ -110,10 +107,7 @@ def missing(checkpoint: Checkpoint, spec: DrafterSpec, tensors: dict[str, Any]) 
     unused = sorted(name for name in checkpoint.tensors if name not in used)
     if unused:
         shown = ", ".join(name[:60] for name in unused[:4]) + (f" and {len(unused) - 4} more" if len(unused) > 4 else "")
-        checkpoint.problem(
-            f"Weights that the replay doesn't use: {shown}. If an engine needs them, it computes something "
-            "else."
-        )
+        checkpoint.problem(f"Weights that the replay doesn't use: {shown}. What needs them computes something else.")
     if {"d2t", "lm_head.weight"} <= tensors.keys():
         vocabulary.check_head(checkpoint, tensors["lm_head.weight"], tensors["d2t"])
     return names
