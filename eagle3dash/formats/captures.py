@@ -1,0 +1,147 @@
+"""Dumps of one folder and layout -> one Capture, each sequence streamed into its own canonical tensor file.
+
+Runs only in the parsing child. Checks what makes a capture unusable: token ids that do not fit, rows that are NaN, infinite
+or all zero, widths that differ. Memory stays at a few chunks of rows, whatever the size of a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from eagle3dash.errors import BadInput
+from eagle3dash.formats.dumps import Dump
+from eagle3dash.formats.dumps.dump import Slot
+from eagle3dash.formats.job import Built
+from eagle3dash.formats.scan import File
+from eagle3dash.formats.tensors import Entry, entry, raw, write
+from eagle3dash.records import Capture, Inferred, Role, Sequence
+
+Done = Callable[[int], None]
+BITS = {  # dtype -> integers of the same size, mask of everything but the sign, smallest pattern that is not finite
+    torch.bfloat16: (torch.int16, 0x7FFF, 0x7F80),
+    torch.float16: (torch.int16, 0x7FFF, 0x7C00),
+    torch.float32: (torch.int32, 0x7FFFFFFF, 0x7F800000),
+}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One dump and the file it came from."""
+
+    name: str
+    dump: Dump
+    bytes: int
+    file: File
+
+
+def build(
+    pieces: list[Piece],
+    folder: Path | None,
+    role: Role | None,
+    states: tuple[int | None, ...] | None,
+    notes: tuple[Inferred, ...],
+    done: Done,
+) -> Built:
+    """Write every piece and describe them together. Raises BadInput naming file, slot and row."""
+    first = pieces[0]
+    for piece in pieces:
+        _check_shapes(piece, first)
+    sequences = tuple(_sequence(piece, folder, done) for piece in pieces)
+    dump, slots = first.dump, len(first.dump.slots)
+    names = [str(slot.leaf.dtype).removeprefix("torch.") for piece in pieces for slot in piece.dump.slots]
+    dtype, problems = "+".join(sorted(set(names))), []
+    if "+" in dtype:
+        problems.append(f"The states are stored in different dtypes ({dtype}).")
+    if "float64" in dtype:
+        problems.append("float64 states were stored as float32.")
+        dtype = dtype.replace("float64", "float32")
+    record = Capture(
+        dump.format,
+        dump.slots[0].width,
+        dtype,
+        states or (None,) * slots,
+        sequences,
+        role or dump.role,
+        dump.aux,
+        dump.last,
+    )
+    inferred = (*dump.inferred, *notes)
+    if role is None and dump.role:
+        inferred = (*inferred, Inferred("role", dump.role, f"{dump.format} files are written for {dump.role}"))
+    return Built(record, inferred, tuple(problems), tuple(dict.fromkeys(s.tensors for s in sequences)))
+
+
+def _check_shapes(piece: Piece, first: Piece) -> None:
+    dump, slots, rows = piece.dump, piece.dump.slots, piece.dump.length
+    for i, slot in enumerate(slots):
+        if slot.leaf.shape[0] != rows:
+            raise BadInput(f"{piece.name}: slot {i} has {slot.leaf.shape[0]} rows, slot 0 has {rows}.")
+        if slot.width != slots[0].width:
+            raise BadInput(f"{piece.name}: wrong width: slot {i} is {slot.width} wide, slot 0 is {slots[0].width}.")
+    tokens = dump.tokens.shape[0]
+    if rows == 0 or tokens not in (rows, rows + 1):
+        raise BadInput(f"{piece.name}: {tokens} token ids for {rows} rows of hidden states. Each row needs its token id.")
+    if dump.loss_mask is not None and dump.loss_mask.shape[0] not in (rows, tokens):
+        raise BadInput(f"{piece.name}: loss_mask has {dump.loss_mask.shape[0]} entries for {rows} rows of hidden states.")
+    if slots[0].width != first.dump.slots[0].width:
+        other = first.dump.slots[0].width
+        raise BadInput(
+            f"{piece.name}: wrong width: {slots[0].width}, but {first.name} is {other} wide. Import one model at a time."
+        )
+    if len(slots) != len(first.dump.slots):
+        raise BadInput(
+            f"{piece.name}: {len(slots)} states, but {first.name} has {len(first.dump.slots)}. Import them apart."
+        )
+
+
+def _sequence(piece: Piece, folder: Path | None, done: Done) -> Sequence:
+    dump, rows = piece.dump, piece.dump.length
+    tokens = dump.tokens.read().to(torch.int64)  # [S] or [S+1]
+    if int(tokens.min()) < 0:
+        at = int((tokens < 0).nonzero()[0])
+        raise BadInput(f"{piece.name}: token id {int(tokens[at])} at position {at}; token ids are 0 or more.")
+    entries = [entry("token_ids", tokens)]
+    counted = None
+    if dump.loss_mask is not None:
+        mask = dump.loss_mask.read()[:rows] != 0
+        counted = int(mask.sum())
+        entries.append(entry("loss_mask", mask.to(torch.uint8)))
+    share = piece.bytes // len(dump.slots)
+    entries += [_state(piece.name, i, slot, rows, share, done) for i, slot in enumerate(dump.slots)]
+    digest = hashlib.sha256(raw(tokens[:rows])).hexdigest()
+    return Sequence(piece.name, rows, write(folder, entries), digest, counted)
+
+
+def _state(name: str, index: int, slot: Slot, rows: int, share: int, done: Done) -> Entry:
+    dtype = torch.float32 if slot.leaf.dtype is torch.float64 else slot.leaf.dtype
+
+    def chunks() -> Iterator[torch.Tensor]:
+        reported, step = 0, slot.leaf.step()
+        for a in range(0, rows, step):
+            block = slot.rows(a, min(a + step, rows)).to(dtype)  # [n, Ht]
+            _check_rows(name, index, a, block)
+            yield block
+            now = share * min(a + step, rows) // rows
+            done(now - reported)
+            reported = now
+
+    return Entry(f"state.{index}", dtype, (rows, slot.width), chunks())
+
+
+def _check_rows(name: str, index: int, start: int, block: torch.Tensor) -> None:
+    integers, mask, limit = BITS[block.dtype]
+    largest = (block.contiguous().view(integers) & mask).amax(
+        dim=1
+    )  # [n], bit pattern of the largest magnitude of each row
+    for what, bad in (("NaN or infinite values", largest >= limit), ("only zeros", largest == 0)):
+        if bool(bad.any()):
+            row, count = start + int(bad.nonzero()[0]), int(bad.sum())
+            more = f"; {count} such rows in rows {start} to {start + len(block) - 1}" if count > 1 else ""
+            raise BadInput(
+                f"{name}: slot {index}, row {row} holds {what}{more}. Capture this sequence again or leave it out."
+            )

@@ -1,0 +1,54 @@
+"""The JSON documents of `inspect`: what a file is, in the words of the command line's contract (ARCHITECTURE.md, command
+line).
+
+Works on the plain JSON that the parsing child reports; knows no files.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+WINDOW = (
+    "line", "time", "rank", "accept_length", "acceptance_rate", "accepted", "drafted", "rounds", "survival", "running",
+    "throughput", "cumulative", "warmup", "extra",
+)  # fmt: skip
+
+
+def document(thing: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """One thing of the child's answer -> one document. `names`: labels of the request's files."""
+    if thing["kind"] == "unknown":
+        return {"kind": "unknown", "format": None, "names": thing["names"], "problems": thing["problems"]}
+    record = thing["record"]
+    head = {
+        "kind": thing["kind"], "format": record.get("format") or record.get("flavour"), "name": thing["name"],
+        "names": [names[i] for i in thing["files"]], "problems": thing["problems"], "inferred": thing["inferred"],
+    }  # fmt: skip
+    return head | {"drafter": _drafter, "capture": _capture, "log": _log, "target": _target}[thing["kind"]](record)
+
+
+def _drafter(record: dict[str, Any]) -> dict[str, Any]:
+    kept = ("flavour", "spec", "reading", "readings", "layer_ids", "layer_ids_at", "states", "steps", "target_name")
+    found = {key: record[key] for key in (*kept, "has_embedding", "has_head")}
+    return found | {"fields": record["fields"], "tensors": record["tensor_list"], "engines": record.get("engines", [])}
+
+
+def _capture(record: dict[str, Any]) -> dict[str, Any]:
+    sequences = record["sequences"]
+    counted = [sequence["loss_tokens"] for sequence in sequences]
+    states = [f"s{i}" if state is None else state for i, state in enumerate(record["states"])]
+    return {
+        "role": record["role"], "sequences": len(sequences), "tokens": sum(sequence["tokens"] for sequence in sequences),
+        "states": states, "width": record["width"], "dtype": record["dtype"], "aux": record["aux"], "last": record["last"],
+        "loss_tokens": None if None in counted else sum(counted),
+    }  # fmt: skip
+
+
+def _log(record: dict[str, Any]) -> dict[str, Any]:
+    found = {key: record[key] for key in ("engine", "version", "steps", "settings", "definitions")}
+    found["windows"] = [{key: window[key] for key in WINDOW} for window in record["windows"]]
+    found["requests"] = len(record["requests"])
+    return found | ({"kind": "metrics"} if record["format"].startswith("prometheus") else {})
+
+
+def _target(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != "tensors"}

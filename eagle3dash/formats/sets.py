@@ -1,0 +1,90 @@
+"""Dumps of one call -> captures: layouts told apart, widths and states agreed with what else is known.
+
+Runs only in the parsing child. Which files lie together is `groups`' business, their rows are `captures`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eagle3dash.errors import BadInput
+from eagle3dash.formats import captures, dumps
+from eagle3dash.formats.groups import Dumped
+from eagle3dash.formats.job import Job, named, thing
+from eagle3dash.records import Inferred, Role
+
+Pieces = list[captures.Piece]
+
+
+def read(job: Job, folders: list[Dumped]) -> Iterator[dict[str, Any]]:
+    """Every capture. Raises BadInput where two of them, or a capture and the drafter, cannot belong together."""
+    sets = [(dumped, pieces) for dumped in folders for pieces in _pieces(job, dumped)]
+    for _, pieces in sets[1:]:
+        _check_width(pieces[0], sets[0][1][0])
+    if job.states is not None and sets and not any(_fit(job.states, pieces) for _, pieces in sets):
+        first = sets[0][1][0]
+        count = len(first.dump.slots)
+        raise BadInput(f"{first.name}: {len(job.states)} states were named, but the capture has {count}. Name each one.")
+    for dumped, pieces in sets:
+        yield _capture(job, dumped, pieces)
+
+
+def _check_width(piece: captures.Piece, first: captures.Piece) -> None:
+    here, there = piece.dump.slots[0].width, first.dump.slots[0].width
+    if here != there:
+        text = f"{piece.name}: wrong width: {here} wide, but {first.name} is {there} wide."
+        raise BadInput(f"{text} Import one model at a time.")
+
+
+def _pieces(job: Job, dumped: Dumped) -> list[Pieces]:
+    """The folder's dumps by layout."""
+    layouts: dict[str, Pieces] = {}
+    for one in dumped.files:
+        beside = replace(dumped.beside, name=Path(one.file.path).name, width=job.width, num_aux=job.num_aux)
+        found = named(one.file.name, dumps.recognise, one.value, beside)
+        for dump in found:
+            name = f"{Path(one.file.path).name}{' ' + dump.part if dump.part else ''}"
+            layouts.setdefault(dump.format, []).append(captures.Piece(name, dump, one.file.bytes // len(found), one.file))
+    return list(layouts.values())
+
+
+def _fit(states: tuple[int, ...], pieces: Pieces) -> bool:
+    dump = pieces[0].dump
+    return len(states) in (len(dump.slots), len(dump.aux or ()))
+
+
+def _capture(job: Job, dumped: Dumped, pieces: Pieces) -> dict[str, Any]:
+    first = pieces[0]
+    width = first.dump.slots[0].width
+    if job.width is not None and width != job.width:
+        raise BadInput(f"{first.name}: wrong width: the states are {width} wide, the drafter reads states of {job.width}.")
+    role: Role | None = job.role if job.role in ("training", "serving") else None
+    if job.out is not None and role is None and first.dump.role is None:
+        raise BadInput(
+            f"{first.name}: from training or from serving? The file can't say. Add --as training or --as serving."
+        )
+    states, notes, problems = _states(job, dumped, pieces)
+    message = f"reading {first.name}"
+    built = captures.build(pieces, job.out, role, states, notes, lambda count: job.progress(count, message))
+    built = replace(built, problems=(*built.problems, *problems))
+    files = list(dict.fromkeys(piece.file for piece in pieces)) + (dumped.extra if notes and job.states is None else [])
+    folder = Path(first.file.path).parent.name
+    name = folder if len(files) > 1 and folder else Path(first.name).stem
+    return thing("capture", name, files, job, built)
+
+
+def _states(job: Job, dumped: Dumped, pieces: Pieces) -> tuple[Any, tuple[Inferred, ...], tuple[str, ...]]:
+    """What each slot holds: from the user, from a file beside, or unknown."""
+    slots = len(pieces[0].dump.slots)
+    if job.states is not None and _fit(job.states, pieces):
+        padded = (*job.states, *(None,) * (slots - len(job.states)))
+        return padded, (Inferred("states", ", ".join(map(str, job.states)), "named by the user"),), ()
+    listed = dumped.beside.states
+    if listed is None or not pieces[0].dump.format.startswith("speculators"):
+        return None, (), ()
+    if len(listed) != slots:
+        return None, (), (f"data_config.json names {len(listed)} states, but the files hold {slots}; it was not used.",)
+    return listed, (Inferred("states", ", ".join(map(str, listed)), dumped.beside.states_why),), ()

@@ -1,0 +1,124 @@
+"""The work of the parsing child: a list of files -> imports or descriptions, as plain JSON values.
+
+Runs only in the child. Sources' hashes are the caller's: here a file is known by its place in the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eagle3dash.errors import BadInput
+from eagle3dash.formats import drafters, gguf_target, logs, sets, target, vocabulary
+from eagle3dash.formats.containers import Leaf
+from eagle3dash.formats.groups import Checkpoint, Groups, group
+from eagle3dash.formats.job import Built, Job, named, thing
+from eagle3dash.formats.recognise import Content, content
+from eagle3dash.formats.tensors import Entry, entry, write
+
+
+def run(job: Job) -> list[dict[str, Any]]:
+    """Every thing found. Raises BadInput with the file's name in front."""
+    contents = [named(file.name, content, file, job.scratch) for file in job.files]
+    return list(things(job, group(contents)))
+
+
+def describe(job: Job) -> list[dict[str, Any]]:
+    """Like `run` without writing; what cannot be used is described by its problem."""
+    contents, unknown = [], []
+    for file in job.files:
+        try:
+            contents.append(named(file.name, content, file, job.scratch))
+        except BadInput as error:
+            unknown.append({"kind": "unknown", "names": [file.name], "problems": [str(error)]})
+    try:
+        found = list(things(job, group(contents)))
+    except BadInput as error:
+        found = [{"kind": "unknown", "names": [c.file.name for c in contents][:100], "problems": [str(error)]}]
+    return found + unknown
+
+
+def things(job: Job, groups: Groups) -> Iterator[dict[str, Any]]:
+    """Drafters first: they tell the width of one state for the captures of the same call."""
+    for checkpoint in groups.checkpoints:
+        found = named(checkpoint.files[0].name, _checkpoint, job, checkpoint)
+        record = found["record"]
+        if found["kind"] == "drafter":
+            job = replace(job, width=record["spec"]["target_hidden"], num_aux=record["spec"]["num_aux"])
+        elif job.width is None:
+            job = replace(job, width=record["hidden"])
+        yield found
+    for one in groups.ggufs:
+        yield named(one.file.name, _gguf, job, one)
+    yield from sets.read(job, groups.captures)
+    for files in groups.logs:
+        yield named(files[0].file.name, _log, job, files)
+
+
+def _checkpoint(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
+    size = sum(file.bytes for file in checkpoint.files)
+    job.progress(0, f"reading {checkpoint.files[0].name}")
+    name = Path(checkpoint.files[0].path).parent.name or checkpoint.files[0].name
+    flavour = None
+    if job.role != "target":
+        flavour = drafters.recognise(checkpoint.config, checkpoint.leaves)
+    if flavour is not None:
+        built, files = _drafter(job, checkpoint), checkpoint.files
+        found = thing("drafter", name, files, job, built)
+    elif target.embedding_name(checkpoint.leaves) is not None:
+        built = target.from_weights(checkpoint.leaves, checkpoint.config, _texts(checkpoint), job.out)
+        files = checkpoint.files + ([checkpoint.tokenizer.file] if checkpoint.tokenizer else [])
+        found = thing("target", built.record.name or name, files, job, built)
+    else:
+        names = ", ".join(sorted(checkpoint.leaves)[:3])
+        raise BadInput(f"weights of neither an EAGLE-3 drafter (fc.weight) nor a target (embed_tokens): {names[:120]}.")
+    job.progress(size, f"reading {checkpoint.files[0].name}")
+    return found
+
+
+def _drafter(job: Job, checkpoint: Checkpoint) -> Built:
+    converted = drafters.convert(checkpoint.config, checkpoint.leaves)
+    sha256 = write(job.out, [_entry(name, value) for name, value in converted.tensors.items()])
+    return Built(replace(converted.record, tensors=sha256), converted.inferred, converted.problems, (sha256,))
+
+
+def _entry(name: str, value: Any) -> Entry:
+    if not isinstance(value, Leaf):
+        return entry(name, value)
+    if not value.shape:
+        return entry(name, value.read())
+    step, rows = value.step(), value.shape[0]
+    return Entry(name, value.dtype, value.shape, (value.rows(a, min(a + step, rows)) for a in range(0, rows, step)))
+
+
+def _texts(checkpoint: Checkpoint) -> dict[int, bytes]:
+    source = checkpoint.tokenizer
+    if source is None:
+        return {}
+    read = vocabulary.from_tokenizer_json if source.kind == "tokenizer" else vocabulary.from_tiktoken
+    return named(source.file.name, read, Path(source.path).read_bytes())
+
+
+def _gguf(job: Job, one: Content) -> dict[str, Any]:
+    job.progress(0, f"reading {one.file.name}")
+    built = gguf_target.read(one.path, job.out)
+    job.progress(one.file.bytes, f"reading {one.file.name}")
+    return thing("target", built.record.name or Path(one.file.name).stem, [one.file], job, built)
+
+
+def _log(job: Job, files: list[Content]) -> dict[str, Any]:
+    size, name = sum(one.file.bytes for one in files), files[0].file.name
+    seen = [0]
+
+    def report(done: float, total: float, message: str) -> None:
+        job.progress(int(done) - seen[0], message)
+        seen[0] = int(done)
+
+    paths = [Path(one.path) for one in files]
+    record, inferred, problems = logs.parse(paths, files[0].value, report)
+    job.progress(size - seen[0], f"reading {name}")
+    return thing(
+        "log", Path(name).name, [one.file for one in files], job, Built(record, tuple(inferred), tuple(problems), ())
+    )
