@@ -6,11 +6,15 @@ Knows nothing of jobs. CUDA devices come from torch, the processor's memory from
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import torch
+
+from eagle3dash.errors import Eagle3Error
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,19 @@ def best() -> Device:
 def cores() -> int:
     """Processor cores that this process may use (a container or taskset may grant fewer than the machine has)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def shortage_told(device: str) -> Iterator[None]:
+    """Turns running out of memory inside into an Eagle3Error; torch has a type of its own for it on CUDA only."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and "can't allocate memory" not in str(error):
+            raise
+        raise Eagle3Error(
+            f"Not enough memory on {device} for this question. Free some there, or use a capture of shorter texts."
+        ) from error
 
 
 def _cuda(index: int) -> Device:

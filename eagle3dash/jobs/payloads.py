@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from eagle3dash.errors import BadInput, Eagle3Error, Missing
-from eagle3dash.jobs.selection import Label, labels, slots_for, steps_for
+from eagle3dash.jobs.selection import Label, labels, slots_for, steps_for, worth_exact
 from eagle3dash.records import Import, Role, Run, to_json
 
 ROLES = ("training", "serving")
+PLAYED = ("drafter", "target", "training")  # for a replay; the training capture lends its loss masks to the serving one
 BULK = ("windows", "requests", "sequences", "tensor_list", "fields")  # follow from the content, which is hashed already
 COMPUTES = ("drafter", "analysis", "jobs/tasks")  # the code that an answer depends on
 ADD = {
@@ -33,21 +34,23 @@ def replay(run: Run, args: dict[str, Any]) -> dict[str, Any]:
     capture = _need(run, role)
     slots = slots_for(args.get("states"), capture.record, drafter.record)
     names = labels(capture.record, drafter.record)
-    return replay_of(_imports(run, "drafter", "target", role), role, slots, names, steps_for(run, args.get("steps")))
+    return replay_of(_imports(run, *PLAYED, role), role, slots, names, steps_for(run, args.get("steps")))
 
 
 def replay_of(imports: dict[str, Any], role: str, slots: Sequence[int], names: list[Label], steps: int) -> dict[str, Any]:
     """The same from slots already chosen and imports already in JSON."""
     args = {"capture": role, "slots": list(slots), "states": [names[slot] for slot in slots], "steps": steps}
-    return _made("replay", args, {name: imports[name] for name in ("drafter", "target", role) if name in imports})
+    return _made("replay", args, {name: imports[name] for name in (*PLAYED, role) if name in imports})
 
 
 def sweep(run: Run, args: dict[str, Any]) -> dict[str, Any]:
     """Every ordered choice of A states of one capture."""
     drafter, role = _need(run, "drafter"), _role(run, args)
-    names = labels(_need(run, role).record, drafter.record)
-    made = {"capture": role, "labels": names, "steps": steps_for(run, args.get("steps"))}
-    return _made("sweep", made, _imports(run, "drafter", "target", role))
+    capture = _need(run, role)
+    names = labels(capture.record, drafter.record)
+    always = [list(slots) for slots in worth_exact(capture.record, drafter.record)]
+    made = {"capture": role, "labels": names, "always": always, "steps": steps_for(run, args.get("steps"))}
+    return _made("sweep", made, _imports(run, *PLAYED, role))
 
 
 def features(run: Run, args: dict[str, Any]) -> dict[str, Any]:

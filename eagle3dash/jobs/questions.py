@@ -13,6 +13,7 @@ from typing import Any
 from eagle3dash.errors import BadInput
 from eagle3dash.jobs import payloads, tasks
 from eagle3dash.jobs.answers import Answer
+from eagle3dash.jobs.devices import shortage_told
 from eagle3dash.records import Progress, no_progress
 from eagle3dash.store import Store
 
@@ -41,15 +42,29 @@ class Question:
 
 def payload(store: Store, question: Question) -> dict[str, Any]:
     """All that a task needs to answer. Missing, BadInput or NotFound when the run cannot answer it."""
+    made = _asked(store, question)
+    paths = {sha: str(store.tensor_path(sha)) for sha in _tensors(made["imports"])}
+    return refreshed(store, {**made, "paths": paths})
+
+
+def key(store: Store, question: Question) -> str:
+    """The identity of the answer. Raises as `payload` does."""
+    return _asked(store, question)["key"]
+
+
+def cached(store: Store, question: Question) -> dict[str, Any] | None:
+    """The document, if the question was answered before."""
+    return store.result(key(store, question))
+
+
+def _asked(store: Store, question: Question) -> dict[str, Any]:
     if question.kind not in KINDS:
         raise BadInput(f"There is no question {question.kind!r}; there are {', '.join(KINDS)}.")
     args = {name: value for name, value in question.args.items() if value is not None}
     unknown = set(args) - ARGUMENTS[question.kind]
     if unknown:
         raise BadInput(f"{question.kind} takes no {', '.join(sorted(unknown))}.")
-    made = KINDS[question.kind](store.run(question.run), args)
-    paths = {sha: str(store.tensor_path(sha)) for sha in _tensors(made["imports"])}
-    return refreshed(store, {**made, "paths": paths})
+    return KINDS[question.kind](store.run(question.run), args)
 
 
 def refreshed(store: Store, made: dict[str, Any]) -> dict[str, Any]:
@@ -58,23 +73,14 @@ def refreshed(store: Store, made: dict[str, Any]) -> dict[str, Any]:
     return {**made, "known": {name: document for name, document in known.items() if document is not None}}
 
 
-def key(store: Store, question: Question) -> str:
-    """The identity of the answer."""
-    return payload(store, question)["key"]
-
-
-def cached(store: Store, question: Question) -> dict[str, Any] | None:
-    """The document, if the question was answered before."""
-    return store.result(key(store, question))
-
-
 def answer(store: Store, question: Question, progress: Progress = no_progress, device: str = "cpu") -> dict[str, Any]:
     """The document: from the store, or computed in this process and then kept."""
     asked = payload(store, question)
     known = store.result(asked["key"])
     if known is not None:
         return known
-    found = tasks.run(asked, progress, device)
+    with shortage_told(device):
+        found = tasks.run(asked, progress, device)
     keep(store, question.run, list(found.flat()))
     return found.document
 

@@ -6,6 +6,7 @@ a state is HF[k]; a label is k where it is known and "s0", "s1", .. where it is 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from eagle3dash.analysis.served import steps_of
@@ -75,6 +76,16 @@ def slots_for(states: Sequence[Label] | None, capture: Capture, drafter: Drafter
     if len(states) != drafter.spec.num_aux:
         raise BadInput(f"{len(states)} states were named; the drafter's fc reads {drafter.spec.num_aux}, in order.")
     return tuple(names[str(state)] for state in states)
+
+
+def worth_exact(capture: Capture, drafter: Drafter) -> list[tuple[int, ...]]:
+    """The choices that a sweep counts exactly, however bad: what the capture's format feeds, and what the config names."""
+    found = []
+    for states in (None, drafter.states):
+        if states is None or set(states) <= set(capture.states):
+            with contextlib.suppress(BadInput):
+                found.append(slots_for(states, capture, drafter))
+    return list(dict.fromkeys(found))
 
 
 def shown(states: Sequence[Label]) -> str:

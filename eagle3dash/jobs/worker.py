@@ -20,12 +20,15 @@ from typing import Any, TextIO
 
 import torch
 
+from eagle3dash.drafter import memory
 from eagle3dash.errors import Eagle3Error
-from eagle3dash.jobs.answers import write_answer
-from eagle3dash.jobs.devices import cores, devices
+from eagle3dash.jobs.answers import Answer, write_answer
+from eagle3dash.jobs.devices import cores, devices, shortage_told
 from eagle3dash.jobs.tasks import run
+from eagle3dash.records import Progress
 
 IDLE = 600.0  # seconds after which a warm worker gives its memory back
+ATTEMPTS = 3  # of a question that does not fit on its CUDA device
 BEAT = 0.25  # seconds between two progress lines
 
 
@@ -68,20 +71,23 @@ def _serve(question: dict[str, Any], device: str, protocol: TextIO) -> None:
             send(progress=[done, total, message])
 
     try:
-        answer = run(question["payload"], progress, device)
+        with shortage_told(device):
+            answer = _answer(question["payload"], progress, device)
         folder = Path(question["out"])
         send(result=[write_answer(part, folder, str(number)) for number, part in enumerate(answer.flat())])
     except Eagle3Error as error:
         send(error=str(error))
-    except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
-            raise
-        send(error=f"Not enough memory on {device} for this question. Free some, or use a capture of shorter texts.")
 
 
-def _out_of_memory(error: BaseException) -> bool:
-    """torch says it in three ways; only on CUDA with a type of its own."""
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
+def _answer(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
+    """Another program may take the memory that chunk sizes were made for: then once more with smaller chunks."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return run(payload, progress, device)
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            memory.CAP["cuda"] = min(memory.CAP["cuda"], memory.free_bytes(torch.device(device)) // 8) // 2
+    return run(payload, progress, device)
 
 
 def _die_first() -> None:

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from eagle3dash.analysis.acceptance import Tally, countable
 from eagle3dash.drafter.replay import right
 from eagle3dash.jobs.answers import Answer
 from eagle3dash.jobs.tasks.inputs import Inputs
+from eagle3dash.jobs.tasks.masks import masks
 from eagle3dash.records import Progress
 
 
@@ -18,17 +20,20 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
     """The `replay` document and a frame replay_row: one line for every counted row."""
     args, inputs = payload["args"], Inputs(payload, device)
     model, tally, frames = inputs.model(), Tally(args["steps"]), []
+    known, origin = masks(inputs, args["capture"])
     total, done = sum(sequence.tokens for sequence in inputs.record(args["capture"]).sequences), 0
     for text in inputs.texts(args["capture"]):
         progress(done, total, f"replaying text {text.index + 1}, tokens")
         states = [text.state(slot) for slot in args["slots"]]  # A x [S, Ht]
-        outcome = right(model, states, text.tokens, args["steps"])  # [K, S]
-        counted = countable(len(text.tokens), args["steps"], text.loss_mask)
-        visited, accepted = tally.add(outcome, counted, np.asarray(model.in_vocab(text.tokens)))
+        counted = countable(len(text.tokens), args["steps"], known.get(text.index))
+        rows = torch.from_numpy(np.flatnonzero(counted))
+        outcome = right(model, states, text.tokens, args["steps"], rows)  # [K, S]
+        visited, accepted = tally.add(outcome, counted, model.in_vocab(text.tokens).cpu().numpy())
         frames.append(_rows(text.index, counted, visited, accepted))
         done += len(text.tokens)
     progress(total, total, "tokens replayed")
-    document = {"capture": args["capture"], "slots": args["slots"], **tally.document(args["states"])}
+    told = {"capture": args["capture"], "slots": args["slots"], "loss_mask": origin, "masked_texts": len(known)}
+    document = {**told, "texts": tally.sequences, **tally.document(args["states"])}
     return Answer(payload["key"], "replay", args, document, {"replay_row": pd.concat(frames, ignore_index=True)})
 
 

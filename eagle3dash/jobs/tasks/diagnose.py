@@ -1,0 +1,83 @@
+"""Diagnose: gathers what a run has to show (replays, sweep, features, logs) and lets the findings judge it.
+
+Parts that were answered before are used as they are, the others are computed here and handed back to be kept. A part
+that fails becomes a gap, "could not check", and never spoils the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagle3dash.analysis.findings import Evidence, diagnose
+from eagle3dash.errors import Cancelled, Eagle3Error
+from eagle3dash.jobs import payloads
+from eagle3dash.jobs.answers import Answer
+from eagle3dash.jobs.tasks import features, replay, sweep
+from eagle3dash.records import Import, Progress, from_json
+
+PARTS = {"replay": replay.run, "sweep": sweep.run, "features": features.run}
+
+
+class Gathering:
+    """Answers the parts of one diagnosis, one after another."""
+
+    def __init__(self, payload: dict[str, Any], progress: Progress, device: str):
+        self._payload, self._progress, self._device = payload, progress, device
+        self.documents: dict[str, dict[str, Any]] = {}
+        self.gaps: dict[str, dict[str, Any]] = dict(payload["gaps"])
+        self.made: list[Answer] = []
+
+    def answer(self, name: str, part: dict[str, Any]) -> None:
+        """Puts the document of a part under `name`, or a gap."""
+        known = self._payload["known"].get(part["key"])
+        if known is not None:
+            self.documents[name] = known
+            return
+        try:
+            found = PARTS[part["kind"]]({**part, "paths": self._payload["paths"]}, self._share, self._device)
+        except Cancelled:
+            raise
+        except Eagle3Error as error:
+            self.gaps[name] = {"message": str(error), "needs": getattr(error, "needs", None)}
+            return
+        self.made.append(found)
+        self.documents[name] = found.document
+
+    def _share(self, done: float, total: float, message: str) -> None:
+        parts, finished = len(self._payload["parts"]) + 1, len(self.documents) + len(self.gaps) - len(self._payload["gaps"])
+        self._progress(finished + (min(done / total, 1.0) if total else 0.0), parts, message)
+
+
+def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
+    """The `diagnose` document; its parts are the answers that were found on the way."""
+    gathering = Gathering(payload, progress, device)
+    for name, part in payload["parts"].items():
+        gathering.answer(name, part)
+    best = _best(payload, gathering.documents)
+    if best is not None:
+        gathering.answer("best", best)
+    documents = gathering.documents
+    records = {name: from_json(Import, item) for name, item in payload["imports"].items() if name != "logs"}
+    evidence = Evidence(
+        steps=payload["args"]["steps"],
+        **records,
+        logs=tuple(from_json(Import, log) for log in payload["imports"]["logs"]),
+        settings=payload["settings"],
+        replays={name: documents[name] for name in ("training", "serving", "best") if name in documents},
+        sweep=documents.get("sweep"),
+        features=documents.get("features"),
+        gaps=gathering.gaps,
+    )
+    return Answer(payload["key"], "diagnose", payload["args"], diagnose(evidence), parts=tuple(gathering.made))
+
+
+def _best(payload: dict[str, Any], documents: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+    """The replay of the sweep's best combination, when it is clearly better than the one the capture's format names."""
+    swept, usual = documents.get("sweep"), documents.get("training")
+    rows = swept["rows"] if swept else []
+    if not rows or usual is None or rows[0]["states"] == usual["states"]:
+        return None
+    if None in (rows[0]["low"], usual["row_high"]) or rows[0]["low"] <= usual["row_high"]:
+        return None
+    names = payload["parts"]["sweep"]["args"]["labels"]
+    return payloads.replay_of(payload["imports"], "training", rows[0]["slots"], names, payload["args"]["steps"])
