@@ -239,7 +239,7 @@ class Store:
     ) -> None:
         """Cache an answer: its document and its frames (columns: `results.FRAMES`), all or nothing. Same key: kept."""
         with self._db.write() as cursor:
-            number = runs.find(cursor, run) if run else None
+            number = runs.seek(cursor, run) if run else None  # it may have been renamed or deleted meanwhile
             results.add(cursor, key, kind, number, document, frames or {})
         if frames:
             self._db.checkpoint()

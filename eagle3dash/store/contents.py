@@ -1,6 +1,6 @@
 """Rows of what was brought in: each content once, attached to the runs that use it, with what a run corrected of it.
 
-The record is kept as JSON; windows and rounds of a log are rows as well, so that queries can aggregate them.
+The record is kept as JSON; what a log holds is kept as rows besides (`log_rows`).
 Methods take a cursor inside a transaction of `database`. Knows no files.
 """
 
@@ -10,20 +10,15 @@ import dataclasses
 from datetime import datetime
 from typing import Any
 
-import pandas
 from duckdb import DuckDBPyConnection as Cursor
 
 from eagle3dash.errors import NotFound
 from eagle3dash.records import Import, Log, from_json, to_json
-from eagle3dash.store import corrections
+from eagle3dash.store import corrections, log_rows
 from eagle3dash.store.database import now
 from eagle3dash.store.documents import dump, load
 
 KEPT = 512  # parsed records; a log of 100,000 windows takes a second to parse and every page asks for its run
-WINDOW_COLUMNS = [
-    *("line", "time", "rank", "accept_length", "acceptance_rate", "accepted", "drafted", "rounds", "survival"),
-    *("running", "throughput", "cumulative", "warmup"),
-]
 
 
 class Contents:
@@ -93,14 +88,13 @@ class Contents:
     def drop_parts(self, cursor: Cursor, sha256: str) -> None:
         """Remove the rows that hang on a content."""
         cursor.execute("DELETE FROM content_tensor WHERE content = ?", [sha256])
-        cursor.execute("DELETE FROM log_window WHERE log = ?", [sha256])
-        cursor.execute("DELETE FROM log_round WHERE log = ?", [sha256])
+        log_rows.drop(cursor, sha256)
 
     def _add_parts(self, cursor: Cursor, item: Import) -> None:
         for tensor in dict.fromkeys(item.tensors):
             cursor.execute("INSERT INTO content_tensor VALUES (?, ?)", [item.sha256, tensor])
         if isinstance(item.record, Log):
-            _add_log(cursor, item.sha256, item.record)
+            log_rows.add(cursor, item.sha256, item.record)
 
     def _import(self, cursor: Cursor, sha256: str, read: datetime) -> Import:
         item = self._parsed.get((sha256, read))
@@ -110,18 +104,3 @@ class Contents:
             for oldest in list(self._parsed)[:-KEPT]:
                 self._parsed.pop(oldest, None)
         return item
-
-
-def _add_log(cursor: Cursor, sha256: str, log: Log) -> None:
-    """Windows and rounds as rows. Appending a frame takes 0.05 s for 100,000 rows, single inserts took 100 s."""
-    windows = pandas.DataFrame([[getattr(w, c) for c in WINDOW_COLUMNS] for w in log.windows], columns=WINDOW_COLUMNS)
-    windows = windows.astype(dict.fromkeys(("accepted", "drafted", "rounds", "running"), "Int64"))
-    windows = windows.assign(log=sha256, ordinal=range(len(windows)))
-    if len(windows):
-        cursor.append("log_window", windows, by_name=True)
-    for number, request in enumerate(log.requests):
-        drafted = request.drafted or (None,) * len(request.accepted)
-        rounds = pandas.DataFrame({"accepted": request.accepted, "drafted": pandas.array(drafted, dtype="Int64")})
-        rounds = rounds.assign(log=sha256, request=number, round=range(len(rounds)))
-        if len(rounds):
-            cursor.append("log_round", rounds, by_name=True)

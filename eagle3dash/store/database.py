@@ -88,7 +88,7 @@ class Database:
 
     def checkpoint(self) -> None:
         """Fold the write-ahead log into the file. Best effort: the rows are committed already, and stay so."""
-        with self.lock, self._root.cursor() as cursor, contextlib.suppress(duckdb.Error):
+        with self.lock, contextlib.suppress(duckdb.Error), self._root.cursor() as cursor:
             cursor.execute("CHECKPOINT")  # no room: the next checkpoint or opening does it
 
     def close(self) -> None:

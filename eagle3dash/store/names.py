@@ -17,11 +17,16 @@ def tidy(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
+def shown(text: str) -> str:
+    """What anybody typed, fit for a message."""
+    return "".join(c if c.isprintable() else "?" for c in tidy(text))[:60]
+
+
 def clean_name(name: str, what: str = "run name", longest: int = LONGEST_NAME) -> str:
     """`tidy`, and fit to be shown. Raises BadInput on empty, too long or unprintable text."""
     text = tidy(name)
     if not text or len(text) > longest or not text.isprintable():
-        raise BadInput(f"{text[:longest]!a} is no {what}: 1 to {longest} printable characters are expected.")
+        raise BadInput(f'"{shown(text)}" is no {what}: 1 to {longest} printable characters are expected.')
     return text
 
 

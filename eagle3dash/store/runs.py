@@ -24,20 +24,27 @@ def live(cursor: Cursor) -> dict[int, Run]:
     }
 
 
+def seek(cursor: Cursor, name: str) -> int | None:
+    """Id of the run of that name, if there is one."""
+    if not name.isprintable():  # no run is called so, and DuckDB takes no half characters
+        return None
+    row = cursor.execute("SELECT id FROM run WHERE name = ? AND deleted IS NULL", [names.tidy(name)]).fetchone()
+    return row[0] if row else None
+
+
 def find(cursor: Cursor, name: str) -> int:
     """Id of the run of that name. Raises NotFound, with the names that there are."""
-    row = cursor.execute("SELECT id FROM run WHERE name = ? AND deleted IS NULL", [names.tidy(name)]).fetchone()
-    if row:
-        return row[0]
+    number = seek(cursor, name)
+    if number is not None:
+        return number
     rows = cursor.execute("SELECT name FROM run WHERE deleted IS NULL ORDER BY id DESC LIMIT 5").fetchall()
     there = ", ".join(f'"{found}"' for (found,) in rows) or "none yet"
-    raise NotFound(f'No run is called "{names.tidy(name)[:60]}". The newest runs: {there}.')
+    raise NotFound(f'No run is called "{names.shown(name)}". The newest runs: {there}.')
 
 
 def find_or_create(cursor: Cursor, name: str) -> int:
-    name = names.clean_name(name)
-    row = cursor.execute("SELECT id FROM run WHERE name = ? AND deleted IS NULL", [name]).fetchone()
-    return row[0] if row else _create(cursor, name)
+    number = seek(cursor, name)
+    return number if number is not None else _create(cursor, names.clean_name(name))
 
 
 def create_like(cursor: Cursor, wish: str) -> int:
@@ -68,11 +75,10 @@ def delete(cursor: Cursor, run: int) -> None:
 
 def restore(cursor: Cursor, name: str) -> None:
     """Bring back the run of that name that was deleted last. Raises NotFound, or BadInput when the name is taken again."""
-    row = cursor.execute(
-        "SELECT id FROM run WHERE name = ? AND deleted IS NOT NULL ORDER BY deleted DESC LIMIT 1", [names.tidy(name)]
-    ).fetchone()
+    query = "SELECT id FROM run WHERE name = ? AND deleted IS NOT NULL ORDER BY deleted DESC LIMIT 1"
+    row = cursor.execute(query, [names.tidy(name)]).fetchone() if name.isprintable() else None
     if not row:
-        raise NotFound(f'No deleted run is called "{names.tidy(name)[:60]}". It may have been purged, or restored already.')
+        raise NotFound(f'No deleted run is called "{names.shown(name)}". It may have been purged, or restored already.')
     _require_free(cursor, names.tidy(name), row[0])
     cursor.execute("UPDATE run SET deleted = NULL WHERE id = ?", [row[0]])
 

@@ -43,7 +43,7 @@ class TensorFolder:
 
     def present(self) -> set[str]:
         """Names of all files in the folder."""
-        return {entry.name for entry in os.scandir(self.folder)}
+        return {entry.name for entry in os.scandir(self.folder) if not entry.is_dir(follow_symlinks=False)}
 
     @contextmanager
     def staging(self, need: int) -> Iterator[Path]:
