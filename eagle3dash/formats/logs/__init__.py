@@ -20,9 +20,7 @@ from eagle3dash.records import Log, Progress, no_progress
 __all__ = ["Parsed", "parse", "sniff"]
 
 HEADS = re.compile(
-    r"\b(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d|^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]]{0,40}\] "
-    r"|\[TRT-LLM\]|llama_model_load"
-    r"|server_args=|ServerArgs\(|print_timing|vllm serve|sglang\.launch_server|llama-server|--speculative",
+    r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]]{0,40}\] |ServerArgs\(|vllm serve|sglang\.launch_server|--speculative",
     re.MULTILINE,
 )
 SAMPLE = re.compile(r"^(?:# (?:HELP|TYPE) )?(?:vllm|sglang|llamacpp|python|process|http)[:_][\w:]{1,120}[ {]", re.MULTILINE)
@@ -43,10 +41,8 @@ def sniff(head: bytes, name: str) -> str | None:
         return "prometheus"
     if sample.lstrip().startswith(("{", "[", "data: {")) and _replies(sample):
         return "responses"
-    marked = any(
-        mark in sample for mark, _ in text.MARKS if len(mark) > 7 and mark not in ("attention_backend", "temperature")
-    )
-    if HEADS.search(sample) or (marked and not _json(sample)):
+    marked = any(mark in sample for mark, _ in text.MARKS if mark not in text.GENERIC)
+    if HEADS.search(sample) or any(form.search(sample) for _, form in text.FORMS) or (marked and not _json(sample)):
         return "text"
     return "text" if name.lower().endswith((".log", ".out", ".err")) and sample.strip() else None
 

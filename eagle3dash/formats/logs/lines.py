@@ -44,22 +44,30 @@ class Tally:
 
 
 def lines(path: Path, wanted: Sequence[bytes], tally: Tally, progress: Progress) -> Iterator[Line]:
-    """The lines that hold one of `wanted`, and the indented lines that continue one that ends with a comma."""
-    held, after = "", False
+    """The lines that hold one of `wanted`. One that ends with a comma is joined with the indented lines after it."""
+    open_line: Line | None = None  # ends with a comma, or was split by the container runtime: may go on
+    split = False
     for number, raw in _raw_lines(path, wanted, tally, progress):
-        follows = after and raw[:1] not in (b"", b"[", b"{")
-        after = False
-        if not follows and not any(mark in raw for mark in wanted):
+        marked = any(mark in raw for mark in wanted)
+        if not marked and open_line is None:
             continue
         text, outer, partial = _unwrap(raw.decode("utf-8", "replace"))
-        text = (held + text)[:CAP]
-        held = text if partial else ""
-        if partial:
-            after = True
-            continue
-        after = text.rstrip().endswith(",")
-        pieces = [piece for piece in text.split("\r") if piece.strip()]
-        yield from (Line(number, piece, outer) for piece in pieces)
+        if open_line is not None and (split or text[:1] in (" ", "\t")):
+            line = open_line._replace(text=(open_line.text + text)[:CAP])
+        else:
+            yield from _pieces(open_line)
+            line = Line(number, text, outer) if marked else None
+        goes_on = line is not None and (partial or line.text.rstrip().endswith(",")) and number - line.number < 16
+        open_line, split = (line, partial) if goes_on else (None, False)
+        if not goes_on:
+            yield from _pieces(line)
+    yield from _pieces(open_line)
+
+
+def _pieces(line: Line | None) -> Iterator[Line]:
+    """What a progress bar's carriage returns separate."""
+    if line is not None:
+        yield from (line._replace(text=piece) for piece in line.text.split("\r") if piece.strip())
 
 
 def _raw_lines(path: Path, wanted: Sequence[bytes], tally: Tally, progress: Progress) -> Iterator[tuple[int, bytes]]:

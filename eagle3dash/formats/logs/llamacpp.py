@@ -18,6 +18,7 @@ MARKS = (
     "#acc tokens",
     "print_timing",
     "n_draft ",
+    "n_predict",
     "n_drafted",
     "n_accept",
     "accept    =",

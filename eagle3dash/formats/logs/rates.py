@@ -7,6 +7,7 @@ Facts: sgl-project/sglang#11948 (old), sgl-kernel-npu#608 (new), sglang#11572 an
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from eagle3dash.records import Window
@@ -50,8 +51,8 @@ class Rates:
             self.new[size] += new
             self.either[size] += old or new
 
-    def choose(self, size: int | None) -> None:
-        """Pick definition and D; `size` is D where the start-up lines say it."""
+    def choose(self, size: int | None, version: str | None = None) -> None:
+        """Pick definition and D; `size` is D and `version` SGLang's where the start-up lines say them."""
         if not self.lines:
             return
         sizes = [size] if size in self.old else list(SIZES)
@@ -61,7 +62,7 @@ class Rates:
         if not olds and not news:
             self._mixture(sizes, said)
         elif olds and news:
-            self._between(olds, news, said)
+            self._between(olds, news, said, version)
         else:
             self._take(OLD if olds else NEW, olds or news, f"only this definition fits, {said}")
 
@@ -71,15 +72,17 @@ class Rates:
         if len(small) == 1:
             self.size = small[0]
 
-    def _between(self, olds: list[int], news: list[int], said: str) -> None:
-        small_old, small_new = min(olds) <= PLAUSIBLE, min(news) <= PLAUSIBLE
-        if small_old == small_new:
-            self.why = f"both definitions fit {said}; more lines or the start-up line would decide"
-            self.size = olds[0] if olds == news and len(olds) == 1 else None
-        elif small_new:
+    def _between(self, olds: list[int], news: list[int], said: str, version: str | None) -> None:
+        """Both fit: the version decides, else today's definition, which always needs the fewer draft tokens."""
+        numbers = [int(part) for part in re.findall(r"\d{1,6}", version or "")[:3]]
+        if [0, 5, 4] <= numbers < [0, 5, 11]:
+            self._take(OLD, olds, f"both definitions fit {said}; version {version} follows this one")
+        elif numbers:
+            self._take(NEW, news, f"both definitions fit {said}; version {version} follows this one")
+        elif min(olds) > PLAUSIBLE:
             self._take(NEW, news, f"the old definition would need {min(olds)} draft tokens, {said}")
         else:
-            self._take(OLD, olds, f"the new definition would need {min(news)} draft tokens, {said}")
+            self._take(NEW, news, f"assumed, as in SGLang 0.5.11 and later: both definitions fit {said}; more lines would decide")
 
     def _mixture(self, sizes: list[int], said: str) -> None:
         best = max(sizes, key=lambda s: (self.either[s], self.old[s] + self.new[s], -s))

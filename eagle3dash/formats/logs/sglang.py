@@ -62,12 +62,12 @@ def _read_one(line: Line, text: str, found: Found) -> None:
     head, rest = text[: body.start()], text[body.end() :]
     stamps = STAMP.findall(head)
     where = head[max(head.rfind("["), 0) :] if "[" in head else head[-40:]
+    found.engine = found.engine or "sglang"
     values, extra = _values(fields(rest), line, found)
     if forward := FORWARD.match(rest):
         extra["forward_ct"] = int(forward.group(1))
     if not values and not any(extra.get(name) is not None for name in ("accept_rate", "queue", "cuda_graph")):
         return
-    found.engine = found.engine or "sglang"
     extra |= {"ranks": tags} if (tags := ranks(where)) else {}
     extra |= {"time_outer": line.outer} if line.outer else {}
     rank = " ".join(f"{name.upper()}{value}" for name, value in tags.items()) or None
@@ -133,7 +133,7 @@ def finish(found: Found) -> None:
     if any(w.accept_length is not None for w in found.server.kept):
         found.definitions["accept_length"] = "as printed (accept len), bonus counted"
     size = found.settings.get("num_draft_tokens")
-    rates.choose(size if isinstance(size, int) else None)
+    rates.choose(size if isinstance(size, int) else None, found.version if found.engine == "sglang" else None)
     if rates.lines:
         found.definitions["accept_rate"] = rates.words
         found.infer("accept_rate definition", rates.words, rates.why)

@@ -5,6 +5,7 @@ It knows no engine's words, only who reads which marks.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from eagle3dash.formats.logs import benches, fragments, llamacpp, sglang, startup, tensorrt, vllm, warnings
@@ -15,12 +16,22 @@ from eagle3dash.records import Progress
 READERS = (sglang, vllm, llamacpp, tensorrt, benches, fragments, startup, warnings)
 MARKS = tuple((mark, module.read) for module in READERS for mark in module.MARKS)
 
+GENERIC = {"temperature", "attention_backend", "build: ", "backend.", "Position ", "  version ", "Shar", "[AR]", "n_predict", "Latency:"}
+GENERIC |= {"speculative_config", "max_draft_len", "decoding_type", "lm_head weights", "Output throughput", "draft_tensor_parallel_size"}
+FORMS = (  # how a server writes any line, for logs without a word of acceptance
+    ("vllm", re.compile(r"\b(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d |\((?:APIServer|EngineCore|Worker)\w{0,20} pid=\d{1,9}\)")),
+    ("sglang", re.compile(r"\] (?:Prefill|Decode) batch|server_args=")),
+    ("llama.cpp", re.compile(r"llama_model_load|print_timing|llama-server")),
+    ("trtllm", re.compile(r"\[TRT-LLM\]")),
+)
+
 
 def read(path: Path, found: Found, tally: Tally, progress: Progress) -> None:
     wanted = [mark.encode() for mark in dict.fromkeys(mark for mark, _ in MARKS)]
     for line in lines(path, wanted, tally, progress):
         for reader in dict.fromkeys(reader for mark, reader in MARKS if mark in line.text):
             reader(line, found)
+    found.engine = found.engine or found.state.get("bench engine") or _engine_by_form(path)
     fragments.finish(found)
     startup.finish(found)
     for module in (sglang, vllm, llamacpp, benches):
@@ -34,3 +45,9 @@ def read(path: Path, found: Found, tally: Tally, progress: Progress) -> None:
         found.infer(
             "windows", f"{len(found.server.kept)} averages of {found.server.lines} lines", "more lines than are kept"
         )
+
+
+def _engine_by_form(path: Path) -> str | None:
+    with path.open("rb") as file:
+        head = file.read(1 << 16).decode("utf-8", "replace")
+    return next((engine for engine, form in FORMS if form.search(head)), None)
