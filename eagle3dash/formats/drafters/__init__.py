@@ -50,7 +50,7 @@ def convert(config: dict[str, Any] | None, tensors: Mapping[str, Stored]) -> Con
     layers.check(checkpoint, found, path, spec.num_aux)
     result = _tensors(checkpoint, spec)
     name, default, every = readings.all_of(checkpoint, spec)
-    states = layers.states(checkpoint, found, path, spec.vocab)
+    states = layers.states(checkpoint, found, path, spec)
     missing = weights.missing(checkpoint, spec, result)
     record = Drafter(
         flavour=flavour,
@@ -84,8 +84,17 @@ def _tensors(checkpoint: Checkpoint, spec: DrafterSpec) -> dict[str, Any]:
         if name in result:
             result[name] = read(result[name]).to(kind)
     vocabulary.check(checkpoint, result.get("d2t"), result.get("t2d"), spec.vocab)
-    tied = checkpoint.fields.flag("tie_word_embeddings", f"{checkpoint.fields.block}tie_word_embeddings")
-    if tied and "lm_head.weight" not in result and "embed_tokens.weight" in result and spec.draft_vocab == spec.vocab:
-        result["lm_head.weight"] = result["embed_tokens.weight"]
-        checkpoint.infer("lm_head", "embed_tokens", "tie_word_embeddings is true and the file has no lm_head")
+    _tie(checkpoint, spec, result)
     return result
+
+
+def _tie(checkpoint: Checkpoint, spec: DrafterSpec, result: dict[str, Any]) -> None:
+    path = "tie_word_embeddings"
+    if not checkpoint.fields.flag(path):
+        return
+    if "lm_head.weight" in result:
+        message = f"config.json says {path} true, but the file has an lm_head of its own; engines that tie ignore it."
+        checkpoint.contradict(path, message)
+    elif "embed_tokens.weight" in result and spec.draft_vocab == spec.vocab:
+        result["lm_head.weight"] = result["embed_tokens.weight"]
+        checkpoint.infer("lm_head", "embed_tokens", f"{path} is true and the file has no lm_head")

@@ -18,6 +18,11 @@ DEEPEST = 6
 LONGEST = 200  # characters of a value or a path that are kept
 
 
+def clean(text: str) -> str:
+    """At most 200 characters that every file and page can hold (JSON may smuggle lone surrogates)."""
+    return text[:LONGEST].encode("utf-8", "replace").decode()
+
+
 class Fields:
     """Reads a config. `block` is the path prefix of the layer's own fields: speculators nests them, others don't."""
 
@@ -32,9 +37,9 @@ class Fields:
 
     def _flatten(self, prefix: str, value: dict[str, Any], depth: int) -> None:
         for key, item in value.items():
-            path = f"{prefix}{key}"[:LONGEST]
+            path = clean(f"{prefix}{key}")
             if len(self.leaves) >= MOST_FIELDS:
-                raise BadInput(f"config.json has over {MOST_FIELDS} fields, not a drafter's 50. Give the drafter's own file.")
+                raise BadInput(f"config.json has over {MOST_FIELDS} fields, a drafter's has 50. Give the drafter's own.")
             if isinstance(item, dict) and item and depth < DEEPEST:
                 self._flatten(f"{path}.", item, depth + 1)
             else:
@@ -83,7 +88,7 @@ class Fields:
     def text(self, *paths: str) -> str | None:
         """A string, cut at 200 characters; None for anything else."""
         value, _ = self.find(*paths)
-        return value[:LONGEST] if isinstance(value, str) else None
+        return clean(value) if isinstance(value, str) else None
 
     def contradict(self, path: str | None, note: str) -> None:
         """Mark a field as contradicting the tensors (or another field)."""

@@ -43,7 +43,9 @@ def recognise(config: Mapping[str, Any] | None, shapes: Mapping[str, Any]) -> st
 
     shapes: tensor name -> anything with `.shape`, or a shape.
     """
-    config = config or {}
+    config = {} if config is None else config
+    if not isinstance(config, Mapping):
+        raise BadInput("config.json holds no object. Give the config.json that was written with the drafter.")
     names = {plain(name): name for name in shapes}
     if any(_layer_number(name) > MOST_LAYERS for name in names):
         return None
@@ -61,7 +63,15 @@ def recognise(config: Mapping[str, Any] | None, shapes: Mapping[str, Any]) -> st
             f"This is an EAGLE-1 or EAGLE-2 drafter: its first layer reads {width} values, the hidden size, where EAGLE-3 "
             f"reads {2 * width}. Only EAGLE-3 is supported."
         )
+    _decline_blocks(config)
     return _maker(config, set(shapes), set(names))
+
+
+def _decline_blocks(config: Mapping[str, Any]) -> None:
+    block = config.get("transformer_layer_config")
+    kind = str((block if isinstance(block, Mapping) else config).get("model_type") or "").lower()
+    if kind.startswith("gemma"):
+        raise BadInput(f"This EAGLE-3 drafter has a {kind[:20]} block (norms with 1 + weight), which isn't supported.")
 
 
 def _layer_number(name: str) -> int:

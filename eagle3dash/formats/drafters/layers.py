@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from eagle3dash.errors import BadInput
 from eagle3dash.formats.drafters.checkpoint import Checkpoint
+from eagle3dash.records import DrafterSpec
 
 TOP = "eagle_aux_hidden_state_layer_ids"
 NESTED = f"eagle_config.{TOP}"
@@ -17,14 +18,17 @@ DEEPEST = 1000
 DEEPSEEK_TYPES = ("kimi", "deepseek")
 KIMI_VOCAB = 163840
 GPT_OSS = (201088, 36)  # vocabulary; layers of the 120b
+Ids = tuple[int, ...] | None
 
 
-def ids(checkpoint: Checkpoint) -> tuple[tuple[int, ...] | None, str | None]:
+def ids(checkpoint: Checkpoint) -> tuple[Ids, str | None]:
     """(layer ids as printed, path), or (None, None) where the config names none (absent, null or empty)."""
     for path in (TOP, NESTED, f"{checkpoint.fields.block}{TOP}", "eagle_config.layer_ids"):
         value, _ = checkpoint.fields.find(path)
         if not value:
             continue
+        if path == TOP and checkpoint.fields.leaves.get(NESTED) not in (None, [], value):
+            checkpoint.contradict(NESTED, f"{NESTED} and {TOP} name different layers; the latter is taken, as vLLM does.")
         whole = isinstance(value, list) and all(type(item) is int and 0 <= item <= DEEPEST for item in value)
         if not whole or len(value) > 32:
             raise BadInput(f"config.json: {path} must be a short list of layer numbers from 0 to {DEEPEST}.")
@@ -32,12 +36,15 @@ def ids(checkpoint: Checkpoint) -> tuple[tuple[int, ...] | None, str | None]:
     return None, None
 
 
-def states(checkpoint: Checkpoint, found: tuple[int, ...] | None, path: str | None, vocab: int) -> tuple[int, ...] | None:
-    """The ids as HF[k] under the flavour's own convention; None where the config names none."""
+def states(checkpoint: Checkpoint, found: Ids, path: str | None, spec: DrafterSpec) -> Ids:
+    """The ids as HF[k] under the flavour's own convention; None where the config doesn't name as many as fc reads."""
     if found is None or path is None:
         checkpoint.infer("states", "unknown", "the config names no layers; tools then take HF[2, N//2, N-3]")
         return None
-    shift, why = _shift(checkpoint, found, path, vocab)
+    if len(found) != spec.num_aux:
+        checkpoint.infer("states", "unknown", f"{path} names {len(found)} layers, fc reads {spec.num_aux} states")
+        return None
+    shift, why = _shift(checkpoint, found, path, spec.vocab)
     result = tuple(layer + shift for layer in found)
     checkpoint.infer("states", list(result), why)
     return result
@@ -49,7 +56,9 @@ def _shift(checkpoint: Checkpoint, found: tuple[int, ...], path: str, vocab: int
     if checkpoint.flavour == "torchspec" and not (model == "kimi_k2" and not midlayer):
         return 1, f"{path}: TorchSpec counts layer outputs, id L is HF[L+1]"
     if "eagle_config" not in path:
-        return 0, f"{path}: speculators and vLLM count boundaries, id L is HF[L]"
+        old = (checkpoint.fields.text("speculators_version") or "").startswith(("0.3.", "0.4."))
+        dumps = "; dumps of speculators 0.3 and 0.4 took HF[L+1]" if old else ""
+        return 0, f"{path}: speculators and vLLM count boundaries, id L is HF[L]{dumps}"
     architecture = str(checkpoint.fields.leaves.get("architectures")).lower()
     deepseek = model.startswith(DEEPSEEK_TYPES) or "deepseek" in architecture or vocab == KIMI_VOCAB
     if deepseek and found[0] != 1:
@@ -64,7 +73,7 @@ def _shift(checkpoint: Checkpoint, found: tuple[int, ...], path: str, vocab: int
     return 1, f"{path}: ids count layer outputs, id L is HF[L+1]; vLLM reads the same nested list as HF[L]"
 
 
-def check(checkpoint: Checkpoint, found: tuple[int, ...] | None, path: str | None, num_aux: int) -> None:
+def check(checkpoint: Checkpoint, found: Ids, path: str | None, num_aux: int) -> None:
     """Note ids that contradict fc, or repeat."""
     count = checkpoint.fields.integer("num_aux_hidden_states", high=32)
     if count not in (None, num_aux):

@@ -67,8 +67,8 @@ def _own(checkpoint: Checkpoint, spec: DrafterSpec) -> tuple[str, DrafterSpec]:
             checkpoint.infer("feedback_norm", False, why)
         shaped = rope.as_specforge(spec.rope, spec.head_dim)
         return name, replace(spec, head_norm=post is not False, rope=shaped)
-    if flavour == "modelopt" and spec.mla:  # such files are what engines serve; the second norm is kept as a reading
-        return STORED, replace(spec, feedback_norm=bool(post))
+    if flavour == "modelopt" and spec.mla:  # read as engines serve it; the second norm is a reading of its own
+        return STORED, _served(checkpoint, spec)[VLLM]
     if flavour == "modelopt":
         return name, _modelopt(checkpoint, spec)
     return name, replace(spec, feedback_norm=bool(post), residual_norm=bool(raw) and flavour in ("speculators", "vllm"))

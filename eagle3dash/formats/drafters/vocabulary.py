@@ -27,7 +27,7 @@ def check(checkpoint: Checkpoint, d2t: torch.Tensor | None, t2d: torch.Tensor | 
     target = torch.arange(size) + d2t  # [DV]
     outside = int(((target < 0) | (target >= vocab)).sum())
     if outside and _absolute(d2t, vocab):
-        checkpoint.problem(f"d2t holds absolute ids, not offsets: i + d2t[i] leaves the vocabulary for {outside} of {size}.")
+        checkpoint.problem(f"d2t holds absolute ids, not offsets: i + d2t[i] leaves the vocabulary {outside} times.")
     elif outside:
         checkpoint.problem(f"d2t sends {outside} of {size} draft ids outside the target's vocabulary of {vocab}.")
     repeated = size - int(target.unique().numel())

@@ -21,7 +21,7 @@ def check(checkpoint: Checkpoint, spec: DrafterSpec) -> None:
     for layer in range(spec.depth):
         for name, shape in _layer(spec, hidden if layer else 2 * hidden).items():
             checkpoint.expect(f"layers.{layer}.{name}.weight", *shape)
-            if checkpoint.has(f"layers.{layer}.{name}.bias"):
+            if checkpoint.has(f"layers.{layer}.{name}.bias") or _needs_bias(spec, name):
                 checkpoint.expect(f"layers.{layer}.{name}.bias", shape[0])
     optional = {
         "norm.weight": (hidden,),
@@ -37,6 +37,12 @@ def check(checkpoint: Checkpoint, spec: DrafterSpec) -> None:
         checkpoint.expect("embed_tokens.weight", checkpoint.shape("embed_tokens.weight")[0], hidden)
     if not checkpoint.has("norm.weight") and checkpoint.flavour != "modelopt":
         checkpoint.shape("norm.weight", 1)
+
+
+def _needs_bias(spec: DrafterSpec, name: str) -> bool:
+    """Whether the others of its kind have one. o_proj may go without."""
+    projections = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+    return (spec.attention_bias and name in projections) or (spec.mlp_bias and name.startswith("mlp."))
 
 
 def _layer(spec: DrafterSpec, width: int) -> dict[str, tuple[int, ...]]:
