@@ -1,7 +1,7 @@
 """A Target from a GGUF file: token_embd, output, output_norm and the tokenizer's pieces.
 
-Runs only in the parsing child. Facts: ggml `docs/gguf.md`; reading and dequantising through the `gguf` package (llama.cpp
-`gguf-py`). Quantised blocks become float32, row chunk by row chunk.
+Runs only in the parsing child. Names: llama.cpp `gguf-py/gguf/constants.py`. Its converter has already added the one of
+Gemma's norm weights, so `norm_plus_one` stays false.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gguf
-import numpy as np
 import torch
 
 from eagle3dash.errors import BadInput
-from eagle3dash.formats import vocabulary
+from eagle3dash.formats import gguf_file, vocabulary
+from eagle3dash.formats.gguf_file import Stored
 from eagle3dash.formats.job import Built
 from eagle3dash.formats.tensors import Entry, entry, write
 from eagle3dash.records import Inferred, Target
@@ -26,73 +25,76 @@ CHUNK = 8 << 20
 
 def read(path: str, folder: Path | None) -> Built:
     """Raises BadInput when the file has no token embeddings."""
-    try:
-        reader = gguf.GGUFReader(path)
-    except (ValueError, KeyError, IndexError, TypeError, OverflowError, UnicodeDecodeError) as error:
-        raise BadInput(f"not a complete GGUF file ({str(error)[:80]}). Copy it again.") from error
-    parts = {NAMES[tensor.name]: tensor for tensor in reader.tensors if tensor.name in NAMES}
+    metadata, tensors = gguf_file.read(path)
+    parts = {new: tensors[old] for old, new in NAMES.items() if old in tensors}
     if "embed_tokens.weight" not in parts:
-        raise BadInput(
-            "this GGUF file has no token_embd.weight, so it cannot serve as target. Take the model's own GGUF file."
-        )
-    hidden, vocab = (int(n) for n in parts["embed_tokens.weight"].shape)  # GGUF lists the innermost dimension first
-    for key, part in parts.items():
-        want = [hidden] if key == "norm.weight" else [hidden, vocab]
-        if [int(n) for n in part.shape] != want:
-            raise BadInput(f"{part.name} has shape {[int(n) for n in part.shape]}, but the embedding asks for {want}.")
-    texts = _texts(reader)
+        raise BadInput("this GGUF file has no token_embd.weight, so it is no target. Take the model's own GGUF file.")
+    vocab, hidden = _dims(parts)
+    texts = _texts(metadata)
     entries = [_dequantised(key, part) for key, part in parts.items()]
     entries += [entry(key, value) for key, value in (vocabulary.tensors(texts, vocab) if texts else {}).items()]
     sha256 = write(folder, entries)
-    return Built(_record(reader, vocab, hidden, sha256, parts, bool(texts)), _inferred(parts), (), (sha256,))
+    return Built(_record(metadata, vocab, hidden, sha256, parts, bool(texts)), _inferred(parts), (), (sha256,))
 
 
-def _record(reader: Any, vocab: int, hidden: int, sha256: str, parts: dict[str, Any], has_text: bool) -> Target:
-    architecture = _value(reader, "general.architecture")
-    layers = _value(reader, f"{architecture}.block_count")
-    eps = _value(reader, f"{architecture}.attention.layer_norm_rms_epsilon")
-    name = _value(reader, "general.name")
+def _dims(parts: dict[str, Stored]) -> tuple[int, int]:
+    shape = parts["embed_tokens.weight"].shape
+    if len(shape) != 2:
+        raise BadInput(f"token_embd.weight has shape {list(shape)}; expected [vocabulary, hidden].")
+    for key, part in parts.items():
+        want = shape[1:] if key == "norm.weight" else shape
+        if part.shape != want:
+            raise BadInput(f"{part.name} has shape {list(part.shape)}, but the embedding asks for {list(want)}.")
+    return shape[0], shape[1]
+
+
+def _record(metadata: dict[str, Any], vocab: int, hidden: int, sha256: str, parts: dict[str, Stored], text: bool) -> Target:
+    architecture = _text(metadata.get("general.architecture"))
+    layers = metadata.get(f"{architecture}.block_count")
+    eps = metadata.get(f"{architecture}.attention.layer_norm_rms_epsilon")
     return Target(
-        vocab, hidden, sha256, str(name)[:200] if name else None, int(layers) if layers else None,
+        vocab=vocab,
+        hidden=hidden,
+        tensors=sha256,
+        name=_text(metadata.get("general.name")),
+        layers=layers if type(layers) is int and layers > 0 else None,
         tied="lm_head.weight" not in parts,  # GGUF leaves `output` out exactly when it is the embedding
-        has_head="lm_head.weight" in parts, has_norm="norm.weight" in parts, has_text=has_text,
-        rms_eps=float(eps) if eps else None,
-    )  # fmt: skip
+        has_head="lm_head.weight" in parts,
+        has_norm="norm.weight" in parts,
+        has_text=text,
+        rms_eps=eps if type(eps) is float and 0 < eps < 1 else None,
+    )
 
 
-def _inferred(parts: dict[str, Any]) -> tuple[Inferred, ...]:
-    kinds = ", ".join(f"{part.name} {part.tensor_type.name}" for part in parts.values())
+def _text(value: Any) -> str | None:
+    return value.decode("utf-8", "replace")[:200] if isinstance(value, bytes) and value else None
+
+
+def _inferred(parts: dict[str, Stored]) -> tuple[Inferred, ...]:
+    kinds = ", ".join(f"{part.name} {part.kind.name}" for part in parts.values())
     notes = [Inferred("dtype", "float32", f"dequantised from {kinds}")]
     if "lm_head.weight" not in parts:
         notes.append(Inferred("tied", "true", "the file has no output.weight; GGUF leaves it out when it is the embedding"))
     return tuple(notes)
 
 
-def _value(reader: Any, key: str) -> Any:
-    field = reader.get_field(key)
-    return field.contents() if field is not None else None
-
-
-def _texts(reader: Any) -> dict[int, bytes]:
-    field = reader.get_field("tokenizer.ggml.tokens")
-    if field is None:
+def _texts(metadata: dict[str, Any]) -> dict[int, bytes]:
+    pieces, kinds = metadata.get("tokenizer.ggml.tokens"), metadata.get("tokenizer.ggml.token_type")
+    if not isinstance(pieces, list) or not all(isinstance(piece, bytes) for piece in pieces):
         return {}
-    kinds = _value(reader, "tokenizer.ggml.token_type") or []
-    pieces = (bytes(field.parts[i]) for i in field.data)
-    return vocabulary.from_gguf(pieces, str(_value(reader, "tokenizer.ggml.model")), [int(kind) for kind in kinds])
+    model = _text(metadata.get("tokenizer.ggml.model")) or ""
+    return vocabulary.from_gguf(pieces, model, kinds if isinstance(kinds, list) else [])
 
 
-def _dequantised(key: str, part: Any) -> Entry:
-    shape = tuple(int(n) for n in reversed(part.shape))  # [V, Ht] or [Ht]
+def _dequantised(key: str, part: Stored) -> Entry:
+    count = part.shape[0] if len(part.shape) == 2 else 1
+    step = max(1, CHUNK // (4 * part.shape[-1]))
 
     def chunks() -> Iterator[torch.Tensor]:
-        data = part.data if len(shape) == 2 else part.data[None]
-        step = max(1, CHUNK // max(1, shape[-1] * 4))
-        for a in range(0, data.shape[0], step):
-            block = gguf.quants.dequantize(np.asarray(data[a : a + step]), part.tensor_type)
-            rows = torch.from_numpy(np.ascontiguousarray(block, dtype=np.float32))
+        for a in range(0, count, step):
+            rows = torch.from_numpy(part.rows(a, min(a + step, count)))  # [n, Ht]
             if not bool(torch.isfinite(rows).all()):
                 raise BadInput(f"{part.name}: NaN or infinite values from row {a} on. The file is damaged.")
-            yield rows if len(shape) == 2 else rows[0]
+            yield rows
 
-    return Entry(key, torch.float32, shape, chunks())
+    return Entry(key, torch.float32, part.shape, chunks())

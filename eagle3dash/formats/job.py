@@ -12,6 +12,7 @@ from eagle3dash.formats.scan import File
 from eagle3dash.records import Inferred, to_json
 
 Progress = Callable[[int, str], None]  # bytes since the last call, what is being read
+Attempt = Callable[..., Any]  # attempt(name, action, *arguments): `named`, or one that notes the error and gives None
 
 
 @dataclass

@@ -55,10 +55,11 @@ def content(file: File, scratch: Path) -> Content:
         path = _unpacked(file, scratch)
         with open(path, "rb") as stream:
             head = stream.read(HEAD)
-    found = _tensors(file, path, head) or _document(file, path, head) or _log(file, path, head)
+    accessory = ACCESSORIES.match(Path(file.path).name) is not None
+    found = _tensors(file, path, head) or _document(file, path, head) or (None if accessory else _log(file, path, head))
     if found is not None:
         return found
-    if not file.explicit and ACCESSORIES.match(Path(file.path).name):
+    if accessory and not file.explicit:
         return Content(file, "accessory")
     raise BadInput("unknown kind. Known: EAGLE-3 drafters, hidden-state captures, server logs and metrics, targets.")
 

@@ -13,23 +13,31 @@ from typing import Any
 from eagle3dash.errors import BadInput
 from eagle3dash.formats import captures, dumps
 from eagle3dash.formats.groups import Dumped
-from eagle3dash.formats.job import Job, named, thing
+from eagle3dash.formats.job import Attempt, Job, thing
 from eagle3dash.records import Inferred, Role
 
 Pieces = list[captures.Piece]
 
 
-def read(job: Job, folders: list[Dumped]) -> Iterator[dict[str, Any]]:
+def read(job: Job, folders: list[Dumped], attempt: Attempt) -> Iterator[dict[str, Any]]:
     """Every capture. Raises BadInput where two of them, or a capture and the drafter, cannot belong together."""
-    sets = [(dumped, pieces) for dumped in folders for pieces in _pieces(job, dumped)]
-    for _, pieces in sets[1:]:
-        _check_width(pieces[0], sets[0][1][0])
-    if job.states is not None and sets and not any(_fit(job.states, pieces) for _, pieces in sets):
-        first = sets[0][1][0]
+    sets = [(dumped, pieces) for dumped in folders for pieces in _pieces(job, dumped, attempt)]
+    if not sets:
+        return
+    attempt(sets[0][1][0].name, _agree, job, [pieces for _, pieces in sets])
+    for dumped, pieces in sets:
+        found = attempt(pieces[0].name, _capture, job, dumped, pieces)
+        if found is not None:
+            yield found
+
+
+def _agree(job: Job, sets: list[Pieces]) -> None:
+    first = sets[0][0]
+    for pieces in sets[1:]:
+        _check_width(pieces[0], first)
+    if job.states is not None and not any(_fit(job.states, pieces) for pieces in sets):
         count = len(first.dump.slots)
         raise BadInput(f"{first.name}: {len(job.states)} states were named, but the capture has {count}. Name each one.")
-    for dumped, pieces in sets:
-        yield _capture(job, dumped, pieces)
 
 
 def _check_width(piece: captures.Piece, first: captures.Piece) -> None:
@@ -39,12 +47,12 @@ def _check_width(piece: captures.Piece, first: captures.Piece) -> None:
         raise BadInput(f"{text} Import one model at a time.")
 
 
-def _pieces(job: Job, dumped: Dumped) -> list[Pieces]:
+def _pieces(job: Job, dumped: Dumped, attempt: Attempt) -> list[Pieces]:
     """The folder's dumps by layout."""
     layouts: dict[str, Pieces] = {}
     for one in dumped.files:
         beside = replace(dumped.beside, name=Path(one.file.path).name, width=job.width, num_aux=job.num_aux)
-        found = named(one.file.name, dumps.recognise, one.value, beside)
+        found = attempt(one.file.name, dumps.recognise, one.value, beside) or []
         for dump in found:
             name = f"{Path(one.file.path).name}{' ' + dump.part if dump.part else ''}"
             layouts.setdefault(dump.format, []).append(captures.Piece(name, dump, one.file.bytes // len(found), one.file))

@@ -5,7 +5,7 @@ Runs only in the child. Sources' hashes are the caller's: here a file is known b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from eagle3dash.errors import BadInput
 from eagle3dash.formats import drafters, gguf_target, logs, sets, target, vocabulary
 from eagle3dash.formats.containers import Leaf
 from eagle3dash.formats.groups import Checkpoint, Groups, group
-from eagle3dash.formats.job import Built, Job, named, thing
+from eagle3dash.formats.job import Attempt, Built, Job, named, thing
 from eagle3dash.formats.recognise import Content, content
 from eagle3dash.formats.tensors import Entry, entry, write
 
@@ -22,39 +22,56 @@ from eagle3dash.formats.tensors import Entry, entry, write
 def run(job: Job) -> list[dict[str, Any]]:
     """Every thing found. Raises BadInput with the file's name in front."""
     contents = [named(file.name, content, file, job.scratch) for file in job.files]
-    return list(things(job, group(contents)))
+    if not contents or all(one.kind == "accessory" for one in contents):
+        raise BadInput(f"{job.files[0].name}: nothing here is a drafter, a capture, a log or a target.")
+    return list(things(job, group(contents), named))
 
 
 def describe(job: Job) -> list[dict[str, Any]]:
-    """Like `run` without writing; what cannot be used is described by its problem."""
-    contents, unknown = [], []
-    for file in job.files:
+    """Like `run` without writing; each part that cannot be used is described by its problem."""
+    unknown: list[dict[str, Any]] = []
+
+    def attempt(name: str, action: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            contents.append(named(file.name, content, file, job.scratch))
+            return named(name, action, *arguments)
         except BadInput as error:
-            unknown.append({"kind": "unknown", "names": [file.name], "problems": [str(error)]})
-    try:
-        found = list(things(job, group(contents)))
-    except BadInput as error:
-        found = [{"kind": "unknown", "names": [c.file.name for c in contents][:100], "problems": [str(error)]}]
-    return found + unknown
+            unknown.append({"kind": "unknown", "names": [name], "problems": [str(error)]})
+            return None
+
+    contents = [one for file in job.files if (one := attempt(file.name, content, file, job.scratch)) is not None]
+    unknown += [
+        {"kind": "unknown", "names": [one.file.name], "problems": ["not needed beside the others."]}
+        for one in contents
+        if one.kind == "accessory" and len(job.files) == 1
+    ]
+    groups = attempt(job.files[0].name, group, contents)
+    return (list(things(job, groups, attempt)) if groups is not None else []) + unknown
 
 
-def things(job: Job, groups: Groups) -> Iterator[dict[str, Any]]:
+def things(job: Job, groups: Groups, attempt: Attempt) -> Iterator[dict[str, Any]]:
     """Drafters first: they tell the width of one state for the captures of the same call."""
     for checkpoint in groups.checkpoints:
-        found = named(checkpoint.files[0].name, _checkpoint, job, checkpoint)
-        record = found["record"]
-        if found["kind"] == "drafter":
-            job = replace(job, width=record["spec"]["target_hidden"], num_aux=record["spec"]["num_aux"])
-        elif job.width is None:
-            job = replace(job, width=record["hidden"])
-        yield found
+        found = attempt(checkpoint.files[0].name, _checkpoint, job, checkpoint)
+        if found is not None:
+            job = _informed(job, found)
+            yield found
     for one in groups.ggufs:
-        yield named(one.file.name, _gguf, job, one)
-    yield from sets.read(job, groups.captures)
+        yield from _given(attempt(one.file.name, _gguf, job, one))
+    yield from sets.read(job, groups.captures, attempt)
     for files in groups.logs:
-        yield named(files[0].file.name, _log, job, files)
+        yield from _given(attempt(files[0].file.name, _log, job, files))
+
+
+def _given(found: dict[str, Any] | None) -> list[dict[str, Any]]:
+    return [] if found is None else [found]
+
+
+def _informed(job: Job, found: dict[str, Any]) -> Job:
+    """The job with what this thing says about the captures beside it."""
+    record = found["record"]
+    if found["kind"] == "drafter":
+        return replace(job, width=record["spec"]["target_hidden"], num_aux=record["spec"]["num_aux"])
+    return job if job.width is not None else replace(job, width=record["hidden"])
 
 
 def _checkpoint(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
