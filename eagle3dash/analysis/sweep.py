@@ -39,13 +39,13 @@ def sample(tokens: Sequence[int], budget: int = SAMPLE_TOKENS) -> list[int]:
 
 
 def contenders(tallies: Mapping[Choice, Tally], always: Iterable[Choice] = (), most: int = MOST_CONTENDERS) -> list[Choice]:
-    """The choices that may be the best, best first: those whose interval reaches that of the leader. `always`: choices that
-    are worth an exact number in any case (the declared one, the capture's own)."""
+    """The choices that may be the best, best first: those that are not clearly behind the leader, paired on the same rows.
+    `always`: choices that are worth an exact number in any case (the declared one, the capture's own)."""
     order = sorted(tallies, key=lambda choice: (-_mean(tallies[choice]), choice))
     if not order:
         return []
-    floor = tallies[order[0]].row_interval.low or 0.0
-    near = [choice for choice in order if (tallies[choice].row_interval.high or 0.0) >= floor][:most]
+    behind = {choice: tallies[order[0]].ahead_of(tallies[choice]).low for choice in order}
+    near = [choice for choice in order if behind[choice] is not None and behind[choice] <= 0.0][:most]
     return near + [choice for choice in dict.fromkeys(always) if choice in tallies and choice not in near]
 
 
@@ -58,8 +58,19 @@ def document(
         "capture": capture,
         "steps": steps,
         "labels": list(labels),
-        "rows": [_row(choice, labels, tallies[choice], choice in exact) for choice in order],
+        "rows": [
+            _row(choice, labels, tallies[choice], choice in exact) | {"behind": _behind(tallies[order[0]], tallies[choice])}
+            for choice in order
+        ],
     }
+
+
+def _behind(leader: Tally, tally: Tally) -> dict[str, float | None] | None:
+    """Leader minus this, per row, paired; None where they were counted on other rows (a sample against all)."""
+    if leader.counts.rows != tally.counts.rows:
+        return None
+    found = leader.ahead_of(tally)
+    return {"mean": found.mean, "low": found.low, "high": found.high}
 
 
 def _row(choice: Choice, labels: Sequence[Any], tally: Tally, exact: bool) -> dict[str, Any]:

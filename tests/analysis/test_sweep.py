@@ -32,7 +32,7 @@ def test_a_sample_is_spread_and_a_small_capture_is_taken_whole():
 
 
 def test_only_those_that_may_be_best_are_finished():
-    tallies = {(0, 1): tally(0.8, seed=1), (1, 0): tally(0.79, seed=2), (0, 2): tally(0.2, seed=3), (2, 0): tally(0.1)}
+    tallies = {(0, 1): tally(0.8, seed=1), (1, 0): tally(0.8, seed=2), (0, 2): tally(0.2, seed=3), (2, 0): tally(0.1)}
     assert set(sweep.contenders(tallies)) == {(0, 1), (1, 0)}
     assert sweep.contenders(tallies, always=[(2, 0), (0, 1), (9, 9)])[-1] == (2, 0)
     assert sweep.contenders({}) == []
@@ -45,4 +45,19 @@ def test_the_document_ranks_best_first_and_says_what_is_exact():
     assert rows[0]["exact"] and rows[0]["rounds"] < rows[0]["rows"] == 596 and 1 < rows[0]["accept_length"] < 4
     assert rows[0]["low"] < rows[0]["row_accept_length"] < rows[0]["high"]
     assert rows[1]["accept_length"] is None and rows[1]["rounds"] is None
-    assert rows[2]["row_accept_length"] is None  # no rows: no data
+    assert rows[2]["row_accept_length"] is None and rows[2]["behind"] is None  # no rows: no data
+    assert rows[0]["behind"]["mean"] == 0 and rows[1]["behind"]["low"] > 0
+
+
+def test_pairing_on_the_same_rows_sees_what_single_intervals_hide():
+    """Texts of very different ease; one choice is a little worse on all of them."""
+    rng, better, worse = np.random.default_rng(4), Tally(3), Tally(3)
+    for ease in np.linspace(0.05, 0.95, 10):
+        right = rng.random((3, 300)) < ease
+        for made, keep in ((better, 1.0), (worse, 0.8)):
+            made.add(right & (rng.random(right.shape) < keep), countable(300, 3), np.ones(300, bool))
+    assert worse.row_interval.high > better.row_interval.low
+    assert better.ahead_of(worse).low > 0
+    assert sweep.contenders({(0,): better, (1,): worse}) == [(0,)]
+    with pytest.raises(ValueError, match="same rows"):
+        better.ahead_of(tally(0.5))

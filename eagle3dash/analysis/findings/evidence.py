@@ -12,6 +12,11 @@ from typing import Any
 
 from ...records import Capture, Drafter, Finding, Gap, Import, Log
 from ..served import expected, served
+from . import lengths
+from .lengths import Length, Loss
+from .wiring import Wiring, wiring
+
+SAME_TEXT = 0.9  # share of the serving tokens that are aligned, from which two replays are of the same rows
 
 Label = int | str
 
@@ -20,8 +25,9 @@ Label = int | str
 class Evidence:
     """Everything about one run. All accept lengths in it are on the same K = steps.
 
-    replays: documents by name, "training" and "serving" (default slots); sweep: of the training capture; gaps: for a part
-    that could not be answered ("training", "serving", "sweep", "features"), a dict with "message" and "needs".
+    replays: documents by name, "training" and "serving" (default slots), "best" (the sweep's best, where it is another).
+    sweep: of the training capture. gaps: for a part that could not be answered ("training", "serving", "sweep",
+    "features"), a dict with "message" and "needs".
     """
 
     steps: int
@@ -45,6 +51,11 @@ class Evidence:
     def expected(self) -> dict[str, Any] | None:
         """What the training run's own accuracy promises, per row."""
         return expected(self.settings, self.steps)
+
+    @cached_property
+    def wiring(self) -> Wiring:
+        """Which states were trained on, are served, are declared."""
+        return wiring(self)
 
     @property
     def spec_of(self) -> Drafter | None:
@@ -71,6 +82,51 @@ class Evidence:
     def version(self) -> str | None:
         """The engine's version, where a log says it."""
         return next((log.version for log in self.log_records if log.version), None)
+
+    @property
+    def model(self) -> str | None:
+        """The target as a log names it."""
+        return next((str(log.settings["model"]) for log in self.log_records if log.settings.get("model")), None)
+
+    # ---- the numbers, on K = steps
+
+    @property
+    def training_length(self) -> Length | None:
+        """Per round, on training features, with the states the drafter was trained on."""
+        return lengths.per_round(self.wiring.trained_replay, "replayed on training features")
+
+    @property
+    def training_rows(self) -> Length | None:
+        """The same per row."""
+        return lengths.per_row(self.wiring.trained_replay, "replayed on training features, per row")
+
+    @property
+    def serving_length(self) -> Length | None:
+        """Per round, on what the server fed."""
+        return lengths.per_round(self.replays.get("serving"), "replayed on serving features")
+
+    @property
+    def served_length(self) -> Length | None:
+        """What the server reports."""
+        return lengths.on_steps(self.served, self.steps)
+
+    @property
+    def same_text(self) -> bool:
+        """Both captures are of the same tokens, nearly."""
+        told = (self.features or {}).get("alignment") or {}
+        whole = max(told.get("serving_tokens") or 0, 1)
+        return (told.get("aligned_tokens") or 0) >= SAME_TEXT * whole
+
+    @property
+    def feature_loss(self) -> Loss | None:
+        """From training features to serving features; to what was served where there is no serving replay."""
+        found = lengths.loss(self.training_length, self.serving_length, self.same_text)
+        return found or lengths.loss(self.training_length, self.served_length)
+
+    @property
+    def engine_loss(self) -> Loss | None:
+        """From the replay on serving features to what was served."""
+        return lengths.loss(self.serving_length, self.served_length)
 
 
 @dataclass(frozen=True)

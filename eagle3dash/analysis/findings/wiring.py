@@ -1,0 +1,163 @@
+"""Which states the drafter was trained on, which the server feeds, which the config declares. Each with how it is known.
+
+Trained: the sweep's best combination, unless the one that the capture's format (or the config) names is as good within the
+intervals. Served: for each slot that feeds fc, the training state it equals, whatever stands between (scale, norm, ..).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..states import engine_name, states_of
+from .lengths import of_row
+
+if TYPE_CHECKING:
+    from .evidence import Evidence, Label
+
+ALIVE = 0.1  # accept length - 1 below this: no combination works, so none can be called the trained one
+FIT = 0.10  # error of a forensic fit that proves its fault: several times the noise of bf16, far below a wrong layer's
+NEIGHBOUR = 0.05  # share of the difference common to all tokens, above which it is another layer and not noise
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A serving slot: the training state it equals (None: none of them), and how: match, scaled, normed, channel, residual,
+    blocks, near (another layer beside that state) or unknown. `numbers`: the test that says so."""
+
+    slot: int
+    state: Label | None
+    how: str
+    numbers: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Triples as labels of the training capture. `proved`: the sweep tells `trained` apart from `declared`."""
+
+    trained: tuple[Label, ...] | None
+    trained_why: str
+    trained_replay: dict[str, Any] | None
+    declared: tuple[Label, ...] | None
+    declared_row: dict[str, Any] | None
+    proved: bool
+    slots: tuple[Slot, ...]
+    served: tuple[Label | None, ...] | None
+    served_why: str
+
+
+def wiring(e: Evidence) -> Wiring:
+    """Puts together what replays, sweep, features, config and log say."""
+    rows = [row for row in (e.sweep or {}).get("rows", []) if row["row_accept_length"] is not None]
+    declared = _declared(e)
+    trained, why = _trained(rows, e.replays, declared)
+    slots = served_slots(e)
+    served, served_why = _served(e, slots)
+    row = next((r for r in rows if declared is not None and tuple(r["states"]) == declared), None)
+    best = next((r for r in rows if trained is not None and tuple(r["states"]) == trained), None)
+    proved = bool(row and best and row is not best and row["high"] < best["low"])
+    return Wiring(trained, why, _replay_of(trained, e.replays, best), declared, row, proved, slots, served, served_why)
+
+
+def _trained(
+    rows: Sequence[dict[str, Any]], replays: dict[str, dict[str, Any]], declared: tuple[Label, ...] | None
+) -> tuple[tuple[Label, ...] | None, str]:
+    usual = replays.get("training")
+    named = tuple(usual["states"]) if usual else None
+    if not rows:
+        alive = usual is not None and (usual["row_accept_length"] or 1.0) - 1.0 >= ALIVE
+        return (named, "as the training capture's format names them") if alive else (None, "not known")
+    if rows[0]["row_accept_length"] - 1.0 < ALIVE:
+        return None, "no combination of the captured states works"
+    tied = [tuple(row["states"]) for row in rows if row["high"] >= rows[0]["low"]]
+    for choice, why in ((named, "the training capture's format"), (declared, "the config")):
+        if choice in tied:
+            return choice, f"named by {why}, and as good as the best of {len(rows)} combinations"
+    return tied[0], f"the best of {len(rows)} combinations on training features"
+
+
+def _replay_of(
+    trained: tuple[Label, ...] | None, replays: dict[str, dict[str, Any]], row: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    for name in ("training", "best"):
+        if name in replays and trained is not None and tuple(replays[name]["states"]) == trained:
+            return replays[name]
+    if row is not None:
+        return of_row(row)
+    return replays.get("training")
+
+
+def _declared(e: Evidence) -> tuple[Label, ...] | None:
+    """The config's ids as this run's engine reads them, where that is known; else as the flavour of the file means them."""
+    drafter = e.spec_of
+    logged = next((log.settings["aux_layers"] for log in reversed(e.log_records) if log.settings.get("aux_layers")), None)
+    if logged and engine_name(e.engine) == "vllm":
+        return tuple(logged)  # vLLM prints boundaries
+    if drafter is None or drafter.layer_ids is None:
+        return tuple(drafter.states) if drafter is not None and drafter.states else None
+    if e.engine is not None:
+        nested = "eagle_config" in (drafter.layer_ids_at or "")
+        target = e.target.record if e.target else None
+        family = " ".join(str(part) for part in (drafter.target_name, target and target.name, e.model) if part)
+        layers = target.layers if target else None
+        read = states_of(drafter.layer_ids, e.engine, e.version, nested=nested, family=family, layers=layers)
+        if read is not None:
+            return read
+    return tuple(drafter.states) if drafter.states else None
+
+
+# ---- served --------------------------------------------------------------------------------------------------------
+
+
+def served_slots(e: Evidence) -> tuple[Slot, ...]:
+    """Every slot of the serving capture that feeds fc, identified by its features."""
+    found = e.features
+    if found is None or not found["aligned_tokens"]:
+        return ()
+    forensics = {each["serving_slot"]: each for each in found.get("forensics", ())}
+    return tuple(_identify(found, slot, forensics.get(slot, {})) for slot in fed_slots(e))
+
+
+def fed_slots(e: Evidence) -> list[int]:
+    """The serving slots that feed fc, in order."""
+    replay, capture = e.replays.get("serving"), e.capture("serving")
+    if replay is not None and replay.get("slots") is not None:
+        return list(replay["slots"])
+    if capture is not None and capture.aux is not None:
+        return list(capture.aux)
+    return list(range(len(e.features["best_cells"]))) if e.features else []
+
+
+def _identify(features: dict[str, Any], slot: int, forensics: dict[str, Any]) -> Slot:
+    cell, states = features["best_cells"][slot], features["training_states"]
+    numbers = {key: cell[key] for key in ("relative_error", "next_error", "cosine", "norm_ratio")}
+    neighbour = (forensics.get("systematic") or 0.0) >= NEIGHBOUR
+    factor = forensics.get("channel") or {}
+    if factor and factor["error"] < FIT and factor["spread"] < FIT and abs(factor["weight"] - 1.0) > FIT / 2:
+        return Slot(slot, states[factor["training_slot"]], "scaled", numbers | factor)
+    if cell["matches"] and not cell["scaled"]:
+        near = not cell["noise"] and neighbour
+        return Slot(slot, cell["training_state"], "near" if near else "match", numbers)
+    for how in _proofs(forensics):
+        return Slot(slot, states[forensics[how]["training_slot"]], how, numbers | forensics[how])
+    return Slot(slot, None, "unknown", numbers | {"nearest_state": cell["training_state"]})
+
+
+def _proofs(forensics: dict[str, Any]) -> list[str]:
+    """The forensic tests that explain a slot, the closest fit first."""
+    if forensics.get("blocks"):
+        return ["blocks"]
+    fits = [(forensics[how]["error"], how) for how in ("residual", "channel", "normed") if forensics.get(how)]
+    return [how for error, how in sorted(fits) if error < FIT]
+
+
+def _served(e: Evidence, slots: tuple[Slot, ...]) -> tuple[tuple[Label | None, ...] | None, str]:
+    if slots:
+        return tuple(slot.state for slot in slots), f"by features, over {e.features['aligned_tokens']} aligned tokens"
+    capture = e.capture("serving")
+    if capture is not None:
+        states = tuple(capture.states[slot] for slot in fed_slots(e))
+        if states and None not in states:
+            return states, "as the serving capture says"
+    return None, "not known"

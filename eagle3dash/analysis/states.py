@@ -1,0 +1,112 @@
+"""What a layer id means on each engine, as HF[k], and the setting that makes an engine feed given states.
+
+Two conventions exist: "output of layer L" (HF[L+1]) and "boundary" (HF[L]; 0 = embedding output). The same list can mean
+different states on different servers. Read in: vllm model_executor/models/interfaces.py and v1/worker (0.32), sglang
+srt/models/*.py set_eagle3_layers_to_capture (0.5.9 to 0.5.23, pull requests 25454 and 32334), TensorRT-LLM's capture,
+SpecForge, AngelSlim, NeMo Automodel, ModelOpt, speculators 0.3 to 0.9, llama.cpp's extract_layers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+KEY = "eagle_aux_hidden_state_layer_ids"
+NESTED = f"eagle_config.{KEY}"
+BOUNDARY = {"vllm", "llama.cpp", "safeai", "eagle"}
+OUTPUT = {"tensorrt-llm", "specforge", "angelslim", "nemo", "modelopt", "torchspec"}
+NAMES = {"trt": "tensorrt-llm", "trtllm": "tensorrt-llm", "trt-llm": "tensorrt-llm", "tensorrt_llm": "tensorrt-llm"}
+SHOWN = {"sglang": "SGLang", "vllm": "vLLM", "tensorrt-llm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
+
+
+def engine_name(engine: str | None) -> str | None:
+    """One spelling for one engine."""
+    if engine is None:
+        return None
+    name = engine.strip().lower()
+    return NAMES.get(name, name)
+
+
+def version_of(text: str | None) -> tuple[int, ...] | None:
+    """Leading numbers of a version, for comparing: "0.5.15.post1" -> (0, 5, 15)."""
+    match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", text or "")
+    return tuple(int(part or 0) for part in match.groups()) if match else None
+
+
+def default_states(layers: int) -> tuple[int, int, int]:
+    """The states that every tool takes when a config names none, for a target of N layers."""
+    return 2, layers // 2, layers - 3
+
+
+def states_of(
+    ids: Sequence[int] | None,
+    engine: str,
+    version: str | None = None,
+    *,
+    nested: bool = False,
+    family: str | None = None,
+    layers: int | None = None,
+) -> tuple[int, ...] | None:
+    """The states that an engine feeds for a config's ids, in its order; None where it can't be told.
+
+    nested: the ids stand in `eagle_config`, not at top level. family: the target's kind ("deepseek", "kimi", "gpt_oss").
+    layers: N of the target, for defaults.
+    """
+    name, at = engine_name(engine), version_of(version)
+    default = default_states(layers) if layers else None
+    if not ids:
+        return default
+    if name == "vllm":
+        if nested:  # the V1 runner of 0.32 takes the nested list raw, the V2 runner does not read it: not to be told
+            return default if at and at < (0, 19) else None
+        return tuple(sorted(set(ids))) if at is None or at >= (0, 32) else tuple(ids)
+    if name == "sglang":
+        return tuple(layer + _sglang_shift(ids, at, family, layers) for layer in ids)
+    if name == "tensorrt-llm":
+        return tuple(sorted(layer + 1 for layer in ids))
+    if name == "speculators":
+        return tuple(layer + (1 if at is not None and at < (0, 5) else 0) for layer in ids)
+    if name in OUTPUT:
+        return tuple(layer + 1 for layer in ids)
+    return tuple(ids) if name in BOUNDARY else None
+
+
+def _sglang_shift(ids: Sequence[int], at: tuple[int, ...] | None, family: str | None, layers: int | None) -> int:
+    kind = (family or "").lower()
+    if "deepseek" in kind or "kimi" in kind:
+        return 1 if (at is not None and at < (0, 5, 15)) or ids[0] == 1 else 0
+    if "gpt_oss" in kind or "gpt-oss" in kind:
+        boundary = layers is not None and max(ids) == layers and (at is None or at >= (0, 5, 18))
+        return 0 if boundary else 1
+    return 1
+
+
+def setting(states: Sequence[int], engine: str) -> str:
+    """What to write into the drafter's config.json so that this engine feeds these states: one sentence."""
+    name, wanted = engine_name(engine), list(states)
+    ascending = wanted == sorted(set(wanted))
+    ids = [state - 1 for state in wanted]
+    if name == "vllm":
+        text = f'vLLM: "{KEY}": {wanted} at the top level of config.json (an id is HF[id]; 0 = embedding output)'
+        return text if ascending else text + "; vLLM 0.32 sorts the list, so reorder the blocks of fc.weight instead"
+    if name == "sglang":
+        text = f'SGLang: "eagle_config": {{"{KEY}": {ids}}} (an id counts layer outputs, HF[id + 1])'
+        if min(wanted) < 1:
+            text = (
+                f"SGLang: ids count layer outputs, HF[id + 1], so HF[0] (embedding output) has no documented id; "
+                f'"eagle_config": {{"{KEY}": {ids}}} asks for the input of layer 0: check it with a new serving capture'
+            )
+        return text + f"; for DeepSeek and Kimi targets from 0.5.15 write {wanted} (HF[id] unless the first id is 1)"
+    if name == "tensorrt-llm":
+        if min(wanted) < 1:
+            return "TensorRT-LLM: captures layer outputs only, so HF[0] cannot be fed; train on HF[1] or later instead"
+        text = f'TensorRT-LLM: "eagle_config": {{"{KEY}": {ids}}} (an id is HF[id + 1])'
+        return text if ascending else text + "; it sorts the list, so reorder the blocks of fc.weight instead"
+    return f"{SHOWN.get(name or '', engine)}: feed HF{wanted} to fc, in this order"
+
+
+def settings(states: Sequence[int], engine: str | None) -> str:
+    """`setting` for the run's engine first, then for the others."""
+    first = engine_name(engine)
+    engines = [*([first] if first in SHOWN else []), *(e for e in ("sglang", "vllm", "tensorrt-llm") if e != first)]
+    return ". ".join(setting(states, e) for e in engines) + "."
