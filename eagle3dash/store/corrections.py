@@ -74,7 +74,7 @@ def _wanted(item: Import, name: str, value: Any) -> str | None:
         return None if fits else f"{aux} distinct states of 0 or more"
     if name == "aux":
         slots = len(record.states)
-        fits = value is None or (_states(value, len(value)) and set(value) <= set(range(slots)))
+        fits = value is None or (_states(value) and set(value) <= set(range(slots)))
         return None if fits else f"distinct slots of 0..{slots - 1}"
     if name == "steps":
         return None if value is None or (type(value) is int and 1 <= value <= 64) else "a whole number of 1..64"
@@ -89,9 +89,9 @@ def _wanted(item: Import, name: str, value: Any) -> str | None:
     return None if value in choices else " or ".join(str(c) for c in choices)
 
 
-def _states(value: Any, count: int) -> bool:
-    """Whether it is a tuple of `count` states or slots, without repeats; None stands for an unknown one."""
-    if not isinstance(value, tuple) or len(value) != count:
+def _states(value: Any, count: int | None = None) -> bool:
+    """Whether it is a tuple of (`count`) states or slots, without repeats; None stands for an unknown one."""
+    if not isinstance(value, tuple) or len(value) != (len(value) if count is None else count):
         return False
     known = [v for v in value if v is not None]
     return all(type(v) is int and 0 <= v < 10_000 for v in known) and len(set(known)) == len(known)

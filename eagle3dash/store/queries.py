@@ -49,7 +49,7 @@ WITH weighed AS (
            row_number() OVER (PARTITION BY rank, warmup, cumulative ORDER BY ordinal) - 1 AS place,
            count(*) OVER (PARTITION BY rank, warmup, cumulative) AS length
     FROM log_window WHERE log = $log),
-     size AS (SELECT greatest(1, $max_points // count(DISTINCT (rank, warmup, cumulative))) AS n FROM weighed)
+     size AS (SELECT greatest(1, $max_points // nullif(count(DISTINCT (rank, warmup, cumulative)), 0)) AS n FROM weighed)
 SELECT rank, warmup, cumulative, min(line) AS line, max(line) AS line_end, arg_min(time, ordinal) AS time,
        arg_max(time, ordinal) AS time_end, count(*) AS windows, sum(rounds) AS rounds,
        coalesce(sum(accept_length * weight) / nullif(sum(weight) FILTER (WHERE accept_length IS NOT NULL), 0),
