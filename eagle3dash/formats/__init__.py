@@ -21,7 +21,7 @@ from typing import Any
 from eagle3dash.errors import BadInput
 from eagle3dash.formats import sandbox
 from eagle3dash.formats.describe import document
-from eagle3dash.formats.scan import File, expand, fingerprint
+from eagle3dash.formats.scan import File, expand, fingerprint, signature
 from eagle3dash.records import Drafter, Import, Progress, Source, from_json, no_progress, to_json
 
 ROLES = ("drafter", "training", "serving", "log", "target")
@@ -47,16 +47,15 @@ def read(
         raise BadInput(f"{role!r} is no kind of file. Say one of: {', '.join(ROLES)}.")
     files = _expanded(paths)
     total = sum(file.bytes for file in files)
-    meter = _Meter(3 * total, progress)
-    sources = [Source(file.name, file.bytes, fingerprint(file, lambda n: meter.add(n, "hashing"))) for file in files]
+    meter = _Meter(2 * total, progress)
+    before = [signature(file) for file in files]
     out.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".reading-", dir=out))
     try:
-        found = sandbox.ask(_request("read", files, scratch, role, states, width), total, meter.within(total, 2 * total))
-        meter.at(2 * total, "checking that no file changed")
-        for file, source in zip(files, sources, strict=True):
-            if fingerprint(file, lambda n: meter.add(n, "checking that no file changed")) != source.sha256:
-                raise BadInput(f"{file.name}: changed while it was read. Try again when nothing writes to it.")
+        found = sandbox.ask(_request("read", files, scratch, role, states, width), total, meter.within(total))
+        used = sorted({i for thing in found for i in thing["files"]})
+        meter.at(2 * total - sum(files[i].bytes for i in used), "hashing")
+        sources = {i: _source(files[i], before[i], meter) for i in used}
         imports = [_import(thing, sources, scratch) for thing in found]
         _check_role(imports, role)
         for item in imports:
@@ -102,14 +101,22 @@ class _Meter:
         self.done = max(self.done, done)
         self.progress(self.done, self.total, message)
 
-    def within(self, start: int, end: int) -> Callable[[int, str], None]:
-        """A counter for one pass, which stays inside it."""
-        self.done = max(self.done, start)
+    def within(self, end: int) -> Callable[[int, str], None]:
+        """A counter for the pass that ends there."""
 
         def report(count: int, message: str) -> None:
             self.at(min(self.done + max(0, count), end), message)
 
         return report
+
+
+def _source(file: File, before: tuple[int, ...], meter: _Meter) -> Source:
+    """The file's hash. Nothing may have written to it since before it was read: else the hash is not that of what was
+    read."""
+    sha256 = fingerprint(file, lambda count: meter.add(count, "hashing"))
+    if signature(file) != before:
+        raise BadInput(f"{file.name}: changed while it was read. Try again when nothing writes to it.")
+    return Source(file.name, file.bytes, sha256)
 
 
 def _request(
@@ -121,7 +128,7 @@ def _request(
     }  # fmt: skip
 
 
-def _import(thing: dict[str, Any], sources: list[Source], scratch: Path) -> Import:
+def _import(thing: dict[str, Any], sources: dict[int, Source], scratch: Path) -> Import:
     """A thing as the child reported it, as a record. The child is not trusted: what it names must be there."""
     for sha256 in thing["tensors"]:
         if not SHA256.fullmatch(sha256) or not stat.S_ISREG(os.lstat(scratch / f"{sha256}.safetensors").st_mode):

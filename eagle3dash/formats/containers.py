@@ -157,25 +157,25 @@ def open_torch(path: str, name: str) -> Any:
     mapped = pickles.screen(Path(path))
     loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     budget = [MAX_NODES]
-    return _tree(loaded, mapped, budget, 0)
+    return _tree(loaded, path, mapped, budget, 0)
 
 
-def _tree(node: Any, mapped: bool, budget: list[int], depth: int) -> Any:
+def _tree(node: Any, path: str, mapped: bool, budget: list[int], depth: int) -> Any:
     budget[0] -= 1
     if budget[0] < 0 or depth > MAX_DEPTH:
         raise BadInput(
             f"holds more than {MAX_NODES} values or nests deeper than {MAX_DEPTH}. Save a plain dict of tensors."
         )
     if isinstance(node, torch.Tensor):
-        return _checked(node, mapped)
+        return _checked(node, path, mapped)
     if isinstance(node, dict):
-        return {key: _tree(value, mapped, budget, depth + 1) for key, value in node.items()}
+        return {key: _tree(value, path, mapped, budget, depth + 1) for key, value in node.items()}
     if isinstance(node, (list, tuple)):
-        return [_tree(value, mapped, budget, depth + 1) for value in node]
+        return [_tree(value, path, mapped, budget, depth + 1) for value in node]
     return node
 
 
-def _checked(tensor: torch.Tensor, mapped: bool) -> Leaf:
+def _checked(tensor: torch.Tensor, path: str, mapped: bool) -> Leaf:
     if tensor.layout is not torch.strided or tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
         raise BadInput(f"holds a {tensor.layout} tensor on {tensor.device}; only plain dense tensors are accepted.")
     if tensor.dtype not in DTYPES.values():
@@ -184,4 +184,4 @@ def _checked(tensor: torch.Tensor, mapped: bool) -> Leaf:
         raise BadInput(
             f"a tensor of shape {list(tensor.shape)} is larger than its stored data. Save it with .contiguous()."
         )
-    return Leaf(tuple(tensor.shape), tensor.dtype, held=tensor.detach(), mapped=mapped)
+    return Leaf(tuple(tensor.shape), tensor.dtype, path=path, held=tensor.detach(), mapped=mapped)

@@ -18,18 +18,21 @@ def document(thing: dict[str, Any], names: list[str]) -> dict[str, Any]:
     """One thing of the child's answer -> one document. `names`: labels of the request's files."""
     if thing["kind"] == "unknown":
         return {"kind": "unknown", "format": None, "names": thing["names"], "problems": thing["problems"]}
-    record = thing["record"]
-    head = {
-        "kind": thing["kind"], "format": record.get("format") or record.get("flavour"), "name": thing["name"],
-        "names": [names[i] for i in thing["files"]], "problems": thing["problems"], "inferred": thing["inferred"],
-    }  # fmt: skip
+    record = thing["record"] | ({"engines": thing["engines"]} if thing["kind"] == "drafter" else {})
+    mine = [names[i] for i in thing["files"]]
+    head = {key: thing[key] for key in ("kind", "name", "problems", "inferred")}
+    head |= {"format": _format(record, mine[0]), "names": mine}
     return head | {"drafter": _drafter, "capture": _capture, "log": _log, "target": _target}[thing["kind"]](record)
+
+
+def _format(record: dict[str, Any], name: str) -> str:
+    return record.get("format") or record.get("flavour") or ("gguf" if name.endswith(".gguf") else "weights")
 
 
 def _drafter(record: dict[str, Any]) -> dict[str, Any]:
     kept = ("flavour", "spec", "reading", "readings", "layer_ids", "layer_ids_at", "states", "steps", "target_name")
     found = {key: record[key] for key in (*kept, "has_embedding", "has_head")}
-    return found | {"fields": record["fields"], "tensors": record["tensor_list"], "engines": record.get("engines", [])}
+    return found | {"fields": record["fields"], "tensors": record["tensor_list"], "engines": record["engines"]}
 
 
 def _capture(record: dict[str, Any]) -> dict[str, Any]:

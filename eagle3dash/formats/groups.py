@@ -27,6 +27,9 @@ class Checkpoint:
     files: list[File]
     leaves: dict[str, Leaf]
     config: dict[str, Any] | None = None
+    missing: list[str] = field(
+        default_factory=list
+    )  # files that the index names and that are not there; names, never opened
     tokenizer: Content | None = None
 
 
@@ -37,6 +40,7 @@ class Dumped:
     files: list[Content]
     beside: dumps.Beside
     extra: list[File] = field(default_factory=list)
+    datasets: list[Content] = field(default_factory=list)
 
 
 @dataclass
@@ -86,13 +90,15 @@ def _checkpoints(contents: list[Content], kinds: dict[str, list[Content]]) -> li
 
 
 def _checkpoint(folder: str, parts: list[Content], kinds: dict[str, list[Content]]) -> Checkpoint:
-    index = next((c for c in kinds["index"] if c.file.folder == folder), None)
-    if any(Path(c.file.path).suffix == ".safetensors" for c in parts):  # the same weights often lie there twice
-        parts = [c for c in parts if Path(c.file.path).suffix == ".safetensors"]
-    files = [c.file for c in parts]
-    if index is not None:
-        _check_shards(index, parts)
-        files.append(index.file)
+    parts = [c for c in parts if _is_safetensors(c.file.path)] or parts  # the same weights often lie there twice
+    files, missing = [c.file for c in parts], []
+    for index in kinds["index"]:
+        shards = {str(name) for name in index.value["weight_map"].values()}
+        if index.file.folder == folder and any(
+            _is_safetensors(shard) == _is_safetensors(files[0].path) for shard in shards
+        ):
+            missing += sorted(shards - {Path(file.path).name for file in files})
+            files.append(index.file)
     leaves: dict[str, Leaf] = {}
     for content in parts:
         for name, leaf in (weights(content.value) or {}).items():
@@ -102,17 +108,11 @@ def _checkpoint(folder: str, parts: list[Content], kinds: dict[str, list[Content
                 )
             leaves[name] = leaf
     texts = [c for c in (*kinds["tokenizer"], *kinds["tiktoken"]) if c.file.folder == folder]
-    return Checkpoint(files, leaves, tokenizer=texts[0] if texts else None)
+    return Checkpoint(files, leaves, missing=missing, tokenizer=texts[0] if texts else None)
 
 
-def _check_shards(index: Content, parts: list[Content]) -> None:
-    """Every shard that the index names must be one of the folder's own files. Names are compared, never opened."""
-    have = {Path(c.file.path).name for c in parts}
-    for shard in sorted({str(name) for name in index.value["weight_map"].values()}):
-        if shard not in have:
-            raise BadInput(
-                f"{index.file.name}: names the shard {shard[:80]!r}, which is not in its folder. Add the missing file."
-            )
+def _is_safetensors(path: str) -> bool:
+    return path.endswith(".safetensors")
 
 
 def _config(folder: str, configs: list[Content], weighted: set[str], checkpoints: int) -> Content | None:
@@ -134,14 +134,16 @@ def _captures(contents: list[Content], kinds: dict[str, list[Content]]) -> list[
 
 
 def _dumped(folder: str, files: list[Content], kinds: dict[str, list[Content]]) -> Dumped:
-    beside = dumps.Beside("", dataset=any(c.file.folder == folder for c in kinds["dataset"]))
+    around = (folder, str(Path(folder).parent))
+    datasets = [c for c in kinds["dataset"] if c.file.folder in around]
+    beside = dumps.Beside("", dataset=bool(datasets))
     notes = [c for c in kinds["layers"] if c.file.folder == folder] or (
         kinds["layers"] if len(kinds["layers"]) == 1 else []
     )
     if not notes:
-        return Dumped(files, beside)
+        return Dumped(files, beside, datasets=datasets)
     states, why = layers(notes[0].value)
-    return Dumped(files, replace(beside, states=states, states_why=why), [notes[0].file] if states else [])
+    return Dumped(files, replace(beside, states=states, states_why=why), [notes[0].file] if states else [], datasets)
 
 
 def _logs(contents: list[Content]) -> list[list[Content]]:

@@ -37,6 +37,7 @@ class Built:
     inferred: tuple[Inferred, ...] = ()
     problems: tuple[str, ...] = ()
     tensors: tuple[str, ...] = ()
+    paths: frozenset[str] = frozenset()  # of a target: the files that its parts lie in
 
 
 def thing(kind: str, name: str, files: list[File], job: Job, built: Built) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from eagle3dash.errors import BadInput
 from eagle3dash.formats import logs
 from eagle3dash.formats.containers import Leaf, open_safetensors, open_torch
+from eagle3dash.formats.dumps import sglang
 from eagle3dash.formats.scan import File
 
 HEAD = 64 << 10
@@ -75,6 +76,8 @@ def _tensors(file: File, path: str, head: bytes) -> Content | None:
         return Content(file, "accessory")  # optimizer.pt and its like hold what is never loaded
     if torchlike:
         return Content(file, "tensors", open_torch(path, file.name), path)
+    if sglang.looks_so(head):
+        return Content(file, "tensors", sglang.open_json(path), path)
     if _is_safetensors(head, name):
         return Content(file, "tensors", open_safetensors(path), path)
     if name.endswith((".pt", ".pth", ".ckpt", ".bin")):

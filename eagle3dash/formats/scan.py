@@ -98,6 +98,15 @@ def _file(path: Path, name: str, *, explicit: bool, border: Path | None = None) 
     return File(str(real), shown, folder, explicit, status.st_size)
 
 
+def signature(file: File) -> tuple[int, ...]:
+    """What changes whenever somebody writes to the file or replaces it."""
+    try:
+        status = os.stat(file.path, follow_symlinks=False)
+    except OSError as error:
+        raise BadInput(f"{file.name}: cannot be read ({error.strerror}).") from error
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 def fingerprint(file: File, progress: Callable[[int], None]) -> str:
     """SHA-256 of the content, read without following links. progress(bytes read since the last call)."""
     digest = hashlib.sha256()

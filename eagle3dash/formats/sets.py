@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eagle3dash.errors import BadInput
-from eagle3dash.formats import captures, dumps
+from eagle3dash.formats import captures, dataset, dumps
+from eagle3dash.formats.containers import Leaf
 from eagle3dash.formats.groups import Dumped
 from eagle3dash.formats.job import Attempt, Job, thing
 from eagle3dash.records import Inferred, Role
@@ -50,13 +51,23 @@ def _check_width(piece: captures.Piece, first: captures.Piece) -> None:
 def _pieces(job: Job, dumped: Dumped, attempt: Attempt) -> list[Pieces]:
     """The folder's dumps by layout."""
     layouts: dict[str, Pieces] = {}
+    masks: dict[str, Leaf] = {}
+    for one in dumped.datasets:
+        masks |= attempt(one.file.name, dataset.masks, one.path) or {}
     for one in dumped.files:
         beside = replace(dumped.beside, name=Path(one.file.path).name, width=job.width, num_aux=job.num_aux)
         found = attempt(one.file.name, dumps.recognise, one.value, beside) or []
-        for dump in found:
+        for dump in (_masked(dump, masks) for dump in found):
             name = f"{Path(one.file.path).name}{' ' + dump.part if dump.part else ''}"
             layouts.setdefault(dump.format, []).append(captures.Piece(name, dump, one.file.bytes // len(found), one.file))
     return list(layouts.values())
+
+
+def _masked(dump: dumps.Dump, masks: dict[str, Leaf]) -> dumps.Dump:
+    """The dump with its loss mask from the data set, if it has none itself and its text is there."""
+    if dump.loss_mask is not None or not masks:
+        return dump
+    return replace(dump, loss_mask=masks.get(dataset.key(dump.tokens.read())))
 
 
 def _fit(states: tuple[int, ...], pieces: Pieces) -> bool:

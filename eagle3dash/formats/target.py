@@ -68,7 +68,7 @@ def from_weights(
         str(text.get("model_type", "")).removesuffix("_text") in PLUS_ONE, _number(text, "rms_norm_eps"),
     )  # fmt: skip
     inferred = tuple(Inferred(key, name, "by its name and shape") for key, name in names.items() if name is not None)
-    return Built(record, inferred, problems, (sha256,))
+    return Built(record, inferred, problems, (sha256,), frozenset(leaf.path for leaf in parts.values()))
 
 
 def _check(parts: dict[str, Leaf], vocab: int, hidden: int) -> None:

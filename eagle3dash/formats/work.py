@@ -77,17 +77,13 @@ def _informed(job: Job, found: dict[str, Any]) -> Job:
 def _checkpoint(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
     size = sum(file.bytes for file in checkpoint.files)
     job.progress(0, f"reading {checkpoint.files[0].name}")
-    name = Path(checkpoint.files[0].path).parent.name or checkpoint.files[0].name
-    flavour = None
-    if job.role != "target":
-        flavour = drafters.recognise(checkpoint.config, checkpoint.leaves)
-    if flavour is not None:
-        built, files = _drafter(job, checkpoint), checkpoint.files
-        found = thing("drafter", name, files, job, built)
-    elif target.embedding_name(checkpoint.leaves) is not None:
-        built = target.from_weights(checkpoint.leaves, checkpoint.config, _texts(checkpoint), job.out)
-        files = checkpoint.files + ([checkpoint.tokenizer.file] if checkpoint.tokenizer else [])
-        found = thing("target", built.record.name or name, files, job, built)
+    flavour = None if job.role == "target" else drafters.recognise(checkpoint.config, checkpoint.leaves)
+    if flavour is None and target.embedding_name(checkpoint.leaves) is not None:
+        found = _target(job, checkpoint)
+    elif checkpoint.missing:
+        raise BadInput(f"the index names {checkpoint.missing[0][:80]!r}, which is not in its folder. Add the missing file.")
+    elif flavour is not None:
+        found = _drafter(job, checkpoint)
     else:
         names = ", ".join(sorted(checkpoint.leaves)[:3])
         raise BadInput(f"weights of neither an EAGLE-3 drafter (fc.weight) nor a target (embed_tokens): {names[:120]}.")
@@ -95,10 +91,25 @@ def _checkpoint(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
     return found
 
 
-def _drafter(job: Job, checkpoint: Checkpoint) -> Built:
+def _drafter(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
     converted = drafters.convert(checkpoint.config, checkpoint.leaves)
     sha256 = write(job.out, [_entry(name, value) for name, value in converted.tensors.items()])
-    return Built(replace(converted.record, tensors=sha256), converted.inferred, converted.problems, (sha256,))
+    built = Built(replace(converted.record, tensors=sha256), converted.inferred, converted.problems, (sha256,))
+    found = thing("drafter", _folder(checkpoint), checkpoint.files, job, built)
+    if job.out is None:
+        found["engines"] = drafters.engines(built.record)
+    return found
+
+
+def _target(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
+    built = target.from_weights(checkpoint.leaves, checkpoint.config, _texts(checkpoint), job.out)
+    files = [file for file in checkpoint.files if file.path in built.paths or file.path.endswith(".json")]
+    files += [checkpoint.tokenizer.file] if checkpoint.tokenizer else []
+    return thing("target", built.record.name or _folder(checkpoint), files, job, built)
+
+
+def _folder(checkpoint: Checkpoint) -> str:
+    return Path(checkpoint.files[0].path).parent.name or checkpoint.files[0].name
 
 
 def _entry(name: str, value: Any) -> Entry:

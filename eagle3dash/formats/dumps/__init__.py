@@ -11,11 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eagle3dash.formats.dumps import angelslim, concat, connector, ge_data, modelopt, specforge, speculators, tensorrt
+from eagle3dash.formats.dumps import (
+    angelslim,
+    concat,
+    connector,
+    ge_data,
+    modelopt,
+    sglang,
+    specforge,
+    speculators,
+    tensorrt,
+)
 from eagle3dash.formats.dumps.dump import Beside, Dump
 
 Reader = Callable[[Any, Beside], "list[Dump] | None"]
 READERS: tuple[Reader, ...] = (  # the plain concatenation last: it takes what no named tool claims
+    sglang.read,
     tensorrt.read,
     angelslim.read,
     modelopt.read,

@@ -28,7 +28,7 @@ class Beside:
     num_aux: int | None = None
     states: tuple[int, ...] | None = None
     states_why: str = ""
-    dataset: bool = False  # an Arrow data set lies in the folder
+    dataset: bool = False  # an Arrow data set lies in the folder or the one above it
 
 
 @dataclass(frozen=True)
