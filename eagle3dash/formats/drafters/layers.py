@@ -83,6 +83,8 @@ def check(checkpoint: Checkpoint, found: Ids, path: str | None, num_aux: int) ->
     if checkpoint.fields.flag(use) is False:
         checkpoint.contradict(use, f"config.json says {use} false, but the file has an fc.weight.")
     if found is None:
+        if num_aux != 3 and count is None:
+            checkpoint.problem(f"fc.weight reads {num_aux} states, but the config names no layers; engines then feed 3.")
         return
     if len(found) != num_aux:
         message = f"{path} names {len(found)} layers {list(found)}, but fc.weight reads {num_aux} states."

@@ -17,8 +17,10 @@ RENAMED = (
 )
 ATTENTION = r"(?:[qkvo]_proj\.(?:weight|bias)|[qk]_norm\.weight)"
 LATENT = r"(?:(?:q_a_proj|q_b_proj|kv_a_proj_with_mqa|kv_b_proj)\.(?:weight|bias)|(?:q_a|kv_a)_layernorm\.weight)"
-LAYER = rf"(?:self_attn\.(?:{ATTENTION}|{LATENT})|mlp\.(?:gate|up|down)_proj\.(?:weight|bias)" \
-        r"|(?:input_layernorm|post_attention_layernorm)\.weight)"
+LAYER = (
+    rf"(?:self_attn\.(?:{ATTENTION}|{LATENT})|mlp\.(?:gate|up|down)_proj\.(?:weight|bias)"
+    r"|(?:input_layernorm|post_attention_layernorm)\.weight)"
+)
 CANONICAL = re.compile(
     rf"^(?:fc\.(?:weight|bias)|layers\.\d{{1,3}}\.{LAYER}|layers\.0\.hidden_norm\.weight|norm\.weight|lm_head\.weight"
     r"|embed_tokens\.weight|d2t|t2d|input_norm\.weight|fc_norm\.\d{1,2}\.weight)$"
@@ -33,7 +35,7 @@ def plain(name: str) -> str:
         stripped = False
         for prefix in PREFIXES:
             if name.startswith(prefix):
-                name, stripped = name[len(prefix):], True
+                name, stripped = name[len(prefix) :], True
     for pattern, new in RENAMED:
         name = pattern.sub(new, name)
     return name

@@ -55,10 +55,11 @@ def parse(fields: Fields, latent: bool) -> Rope:
 
 
 def _kind(fields: Fields, places: list[str]) -> str:
-    said = fields.text(*[place + key for place in places for key in ("rope_type", "type")]) or "default"
-    if said not in KINDS:
-        raise BadInput(f"config.json: rope type {said[:40]!r} is not supported; supported are {', '.join(KINDS)}.")
-    return KINDS[said]
+    said, path = fields.find(*[place + key for place in places for key in ("rope_type", "type")])
+    kind = KINDS.get(said) if isinstance(said, str) else None
+    if path is not None and kind is None:
+        raise BadInput(f"config.json: {path} is {str(said)[:40]!r}; supported are {', '.join(KINDS)}.")
+    return kind or "default"
 
 
 def _theta(fields: Fields) -> float:

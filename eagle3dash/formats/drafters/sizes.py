@@ -73,19 +73,17 @@ def depth(checkpoint: Checkpoint) -> int:
 
 
 def aux(checkpoint: Checkpoint, size: int, ids: int | None) -> tuple[int, int]:
-    """(A, Ht) from the columns of fc. ids: how many layer ids the config names."""
+    """(A, Ht) from the columns of fc. ids: how many layer ids the config names (every tool takes 3 where it names none)."""
     columns = checkpoint.shape("fc.weight")[1]
     norms = sum(name.startswith("fc_norm.") for name in checkpoint.names)
     path = "target_hidden_size"
     stated = checkpoint.fields.integer(path, f"{checkpoint.fields.block}{path}", high=WIDEST)
-    if norms:
-        width = checkpoint.shape("fc_norm.0.weight", 1)[0]
-    else:
-        width = stated or size
-        if columns % width and stated is None and ids and columns % ids == 0:
-            width = columns // ids
-            checkpoint.infer("target_hidden", width, f"fc reads {columns} values in {ids} states")
-    if columns % width or stated not in (None, width):
+    usual = (ids or 3) * size == columns  # the states are as wide as the drafter
+    width = checkpoint.shape("fc_norm.0.weight", 1)[0] if norms else stated or size
+    if columns % width and stated is None and ids and columns % ids == 0:
+        width = columns // ids
+        checkpoint.infer("target_hidden", width, f"fc reads {columns} values in {ids} states")
+    if columns % width or stated not in (None, width) or (usual and width != size):
         says = f"target_hidden_size {stated}" if stated else f"hidden size {size}"
         raise BadInput(
             f"fc.weight reads {columns} values, which is no whole number of states of width {width} ({says}). "

@@ -41,8 +41,8 @@ def check(checkpoint: Checkpoint, spec: DrafterSpec) -> None:
 
 def _needs_bias(spec: DrafterSpec, name: str) -> bool:
     """Whether the others of its kind have one. o_proj may go without."""
-    projections = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
-    return (spec.attention_bias and name in projections) or (spec.mlp_bias and name.startswith("mlp."))
+    first = ("q_a_proj", "kv_a_proj_with_mqa") if spec.mla else ("q_proj", "k_proj", "v_proj")
+    return (spec.attention_bias and name.removeprefix("self_attn.") in first) or (spec.mlp_bias and name.startswith("mlp."))
 
 
 def _layer(spec: DrafterSpec, width: int) -> dict[str, tuple[int, ...]]:
