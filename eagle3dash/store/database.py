@@ -153,22 +153,32 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     try:
         return duckdb.connect(str(path), config=CONFIG)
     except duckdb.Error as error:
-        raise _explain(error, path) from error
+        told = _explain(error, path)
+        raise (told if isinstance(told, Eagle3Error) else _damaged(error, path)) from error
 
 
 def _explain(error: duckdb.Error, path: Path) -> Exception:
     """DuckDB's error as one of ours where a user can do something about it, else the error itself."""
-    text = str(error).splitlines()[0][:160].rstrip(".") + "."
+    text = str(error)
     if "Conflicting lock" in text:
         return StoreBusy(f"{path} is open in another program. Close that program and try again.")
     if "No space left" in text or "File too large" in text or isinstance(error, duckdb.OutOfMemoryException):
         return StoreFull(
-            f"There was no room to write {path}: {text} Nothing was stored, and what was there is intact. "
+            f"There was no room to write {path}: {_reason(text)} Nothing was stored, and what was there is intact. "
             "Free some space and try again."
         )
-    if isinstance(error, duckdb.IOException | duckdb.SerializationException | duckdb.FatalException):
-        return StoreDamaged(
-            f"The catalogue {path} cannot be used: {text} Leave the folder as it is (the .wal file too), "
-            "and restore a backup or use another store folder."
-        )
+    if "Corrupt" in text or isinstance(error, duckdb.IOException | duckdb.SerializationException | duckdb.FatalException):
+        return _damaged(error, path)
     return error
+
+
+def _damaged(error: duckdb.Error, path: Path) -> StoreDamaged:
+    return StoreDamaged(
+        f"The catalogue {path} cannot be used: {_reason(str(error))} Leave the folder as it is (the .wal file too), "
+        "and restore a backup or use another store folder."
+    )
+
+
+def _reason(text: str) -> str:
+    """The end of the first line: what went wrong comes after the path."""
+    return text.splitlines()[0].rstrip(".")[-90:] + "."
