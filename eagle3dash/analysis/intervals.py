@@ -54,8 +54,8 @@ def by_sequence(table: np.ndarray) -> np.ndarray:
     return np.column_stack([names, total, count])
 
 
-def interval(table: np.ndarray, unit: str = "rows") -> Interval:
-    """[n, 3] of (sequence, sum, count) -> interval of the pooled mean. `unit`: what is counted, for the method text."""
+def interval(table: np.ndarray, unit: str = "rows", group: str = "sequences") -> Interval:
+    """[n, 3] of (group, sum, count) -> interval of the pooled mean. `unit`, `group`: words for the method text."""
     table = np.asarray(table, dtype=np.float64).reshape(-1, 3)
     n = int(table[:, 2].sum())
     if n == 0:
@@ -64,7 +64,7 @@ def interval(table: np.ndarray, unit: str = "rows") -> Interval:
     block_half, sequence_half = _half_width(table), _half_width(grouped)
     wider = len(grouped) >= FEW_CLUSTERS and sequence_half > block_half
     clusters = len(grouped) if wider else len(table)
-    kind = "sequences" if wider else f"blocks of {BLOCK} {unit}"
+    kind = group if wider else f"blocks of {BLOCK} {unit}"
     mean, half = table[:, 1].sum() / n, sequence_half if wider else block_half
     # one more right token among all rows is always possible: an interval of width 0 would claim certainty
     half = max(half, 1.0 / n)

@@ -110,7 +110,7 @@ def _requests(logs: Sequence[Log]) -> dict[str, Any] | None:
     histogram = np.bincount(np.concatenate([r.accepted for r in requests]), minlength=steps + 1).tolist()
     table = [blocks(np.array(r.accepted), np.ones(len(r.accepted), bool), i) for i, r in enumerate(requests)]
     label = f"per-request rounds of {len(requests)} requests"
-    width = interval(np.concatenate(table), "rounds").shifted(1.0, steps + 1.0)
+    width = interval(np.concatenate(table), "rounds", "requests").shifted(1.0, steps + 1.0)
     return _answer("requests", label, steps, accept_length(histogram), survival(histogram), sum(histogram), width) | {
         "alpha": alpha(histogram),
         "histogram": histogram,
@@ -131,7 +131,8 @@ def _counters(logs: Sequence[Log]) -> dict[str, Any] | None:
 
 
 def _windows(logs: Sequence[Log]) -> dict[str, Any] | None:
-    lines = [w for log in logs if not _is_metrics(log) for w in log.windows if not w.warmup]
+    # a log of requests has a window for each: no log line, and counted above
+    lines = [w for log in logs if not _is_metrics(log) and not log.requests for w in log.windows if not w.warmup]
     kept = one_tensor_rank([w for w in lines if not w.cumulative] or lines[-1:])
     return _pool("windows", f"{len(kept)} log windows, weighted by {_weight_name(kept)}", kept, steps_of(logs))
 
@@ -231,7 +232,7 @@ def _pooled_interval(
     if len(windows) >= 5:  # each window a cluster
         lengths = np.array([w.accept_length for w in windows])
         table = np.column_stack([np.arange(len(windows)), (lengths - 1.0) * weights, weights])
-        found = interval(table, "windows").shifted(1.0, ceiling)
+        found = interval(table).shifted(1.0, ceiling)
         method = f"95 %, {len(windows)} log windows as clusters, ratio estimator, Student t"
         return Interval(mean, found.low, found.high, rounds or 0, len(windows), method, len(windows) < 8)
     if survived and rounds:  # E[n^2] = sum of (2i+1) survival[i], so the variance needs no histogram

@@ -72,6 +72,11 @@ def test_windows_without_counts_weigh_by_running_requests_else_equally():
     assert served([log])["accept_length"] == pytest.approx(2.5) and "equal" in served([log])["label"]
 
 
+def test_windows_of_requests_are_not_log_lines():
+    both = Log("responses", "vllm", windows=(window(1.5, rounds=2),), requests=(Request("a", (1, 0), (1, 1)),))
+    assert served([both])["others"] == []
+
+
 def test_tensor_ranks_are_one_and_data_ranks_are_many():
     lines = [window(2.0, rank=r) for r in ("DP0 TP0", "DP0 TP1", "DP1 TP2", "DP1 TP3")] + [window(2.0)]
     assert [w.rank for w in one_tensor_rank(lines)] == ["DP0 TP0", "DP1 TP2", None]

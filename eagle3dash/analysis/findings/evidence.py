@@ -111,16 +111,17 @@ class Evidence:
         return lengths.on_steps(self.served, self.steps)
 
     @property
-    def same_text(self) -> bool:
-        """Both captures are of the same tokens, nearly."""
+    def same_rows(self) -> bool:
+        """Both replays counted the same rows of the same tokens, nearly, so that only features differ."""
         told = (self.features or {}).get("alignment") or {}
-        whole = max(told.get("serving_tokens") or 0, 1)
-        return (told.get("aligned_tokens") or 0) >= SAME_TEXT * whole
+        same_text = (told.get("aligned_tokens") or 0) >= SAME_TEXT * max(told.get("serving_tokens") or 0, 1)
+        a, b = ((d or {}).get("rows") or 0 for d in (self.wiring.trained_replay, self.replays.get("serving")))
+        return same_text and min(a, b) >= SAME_TEXT * max(a, b)
 
     @property
     def feature_loss(self) -> Loss | None:
         """From training features to serving features; to what was served where there is no serving replay."""
-        found = lengths.loss(self.training_length, self.serving_length, self.same_text)
+        found = lengths.loss(self.training_length, self.serving_length, self.same_rows)
         return found or lengths.loss(self.training_length, self.served_length)
 
     @property

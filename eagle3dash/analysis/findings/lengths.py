@@ -1,11 +1,13 @@
 """Accept lengths with their intervals, and when one counts as lower than another. All on one K.
 
-A loss is shown when it is large enough to matter (LOSS of the accepted draft tokens) and no accident: the intervals are
-apart, or both numbers are of the very same rows (two captures of the same tokens), where only features differ.
+A loss is shown when it is large enough to matter (LOSS of the accepted draft tokens) and no accident: it exceeds the 95 %
+interval of the difference, or both numbers are of the very same rows (two captures of the same tokens), where only
+features differ.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,5 +101,6 @@ def loss(before: Length | None, after: Length | None, same_rows: bool = False, l
     drop = before.value - after.value
     share = drop / (before.value - 1.0) if before.value > 1.0 else 0.0
     known = None not in (before.low, after.high)
-    apart = after.high < before.low if known else share >= 2.5 * least  # without intervals only a large drop counts
+    # half-widths add in quadrature; without intervals only a large drop counts
+    apart = drop > math.hypot(before.value - before.low, after.high - after.value) if known else share >= 2.5 * least
     return Loss(before, after, share, share >= least and drop >= LEAST and (same_rows or apart))

@@ -56,7 +56,7 @@ def wiring(e: Evidence) -> Wiring:
     served, served_why = _served(e, slots)
     row = next((r for r in rows if declared is not None and tuple(r["states"]) == declared), None)
     best = next((r for r in rows if trained is not None and tuple(r["states"]) == trained), None)
-    proved = bool(row and best and row is not best and row["high"] < best["low"])
+    proved = bool(row and best and row is not best and _as_good(best, rows[0]) and not _as_good(row, rows[0]))
     return Wiring(trained, why, _replay_of(trained, e.replays, best), declared, row, proved, slots, served, served_why)
 
 
@@ -70,11 +70,17 @@ def _trained(
         return (named, "as the training capture's format names them") if alive else (None, "not known")
     if rows[0]["row_accept_length"] - 1.0 < ALIVE:
         return None, "no combination of the captured states works"
-    tied = [tuple(row["states"]) for row in rows if row["high"] >= rows[0]["low"]]
+    tied = [tuple(row["states"]) for row in rows if _as_good(row, rows[0])]
     for choice, why in ((named, "the training capture's format"), (declared, "the config")):
         if choice in tied:
             return choice, f"named by {why}, and as good as the best of {len(rows)} combinations"
     return tied[0], f"the best of {len(rows)} combinations on training features"
+
+
+def _as_good(row: dict[str, Any], leader: dict[str, Any]) -> bool:
+    """Not clearly behind the leader: paired on the same rows where both were counted there, else by their intervals."""
+    behind = row.get("behind")
+    return row["high"] >= leader["low"] if behind is None else behind["low"] <= 0.0
 
 
 def _replay_of(

@@ -1,0 +1,85 @@
+"""The server feeds other states, or another order of them, than the drafter was trained on.
+
+Trained and served states come from `wiring`: the sweep on training features, and the features themselves, in that order of
+trust; the config is asked only where no serving capture tells. Faults seen in public: ids counted by the other convention,
+the default triple in place of the config's, the first A of N captured states taken for the last A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...records import Finding, Gap
+from ..states import default_states, settings
+from .evidence import Evidence, Label
+from .features import drifts
+from .told import accept_lengths, feature_loss_shown, feature_severity, listed, triples
+from .wiring import Slot
+
+
+def wrong_aux_states(e: Evidence) -> list[Finding | Gap]:
+    """Other states, states beside them, or states that training never saw."""
+    w = e.wiring
+    if w.trained is None:
+        return []
+    if w.slots:
+        strange = [slot for slot in w.slots if slot.how in ("unknown", "near")]
+        others = {slot.state for slot in w.slots if slot not in strange} - set(w.trained)
+        # a slot that equals no state and costs nothing is drift or noise: told by others
+        if others or (strange and feature_loss_shown(e) and not drifts(e)):
+            return [_finding(e, tuple(slot.state for slot in w.slots), strange)]
+        return []
+    believed = w.served or (w.declared if w.proved else None)
+    if believed is not None and set(believed) != set(w.trained):
+        return [_finding(e, believed, [])]
+    return [] if w.served else [Gap("wrong-aux-states", "add a serving capture: only features show what is really fed")]
+
+
+def aux_order(e: Evidence) -> list[Finding | Gap]:
+    """The trained states in another order."""
+    w = e.wiring
+    served = w.served or (w.declared if w.proved else None)
+    if w.trained is None or served is None or tuple(served) == w.trained or set(served) != set(w.trained):
+        return []
+    title = f"The server feeds the right states in another order: {listed(served)} instead of {listed(w.trained)}"
+    evidence = triples(e, served) | accept_lengths(e)
+    return [Finding("aux-order", feature_severity(e), title, evidence, _fix(e, w.trained))]
+
+
+def _finding(e: Evidence, served: Sequence[Label | None], strange: Sequence[Slot]) -> Finding:
+    w = e.wiring
+    evidence = triples(e, served) | accept_lengths(e)
+    if w.slots:
+        evidence["slots"] = [{"slot": s.slot, "state": s.state, "how": s.how, **s.numbers} for s in w.slots]
+    trained = f"The drafter was trained on states {listed(w.trained)}"
+    if strange:
+        near = listed(f"slot {s.slot} (nearest: {s.numbers.get('nearest_state', s.state)})" for s in strange)
+        title = f"{trained}; the server feeds states that the training capture does not hold, in {near}"
+    elif w.served is not None:
+        title = f"{trained}; the server feeds {listed(served)}{_kind(e, served)}"
+    else:
+        title = f"{trained}; its config makes the server feed {listed(served)}"
+    return Finding("wrong-aux-states", feature_severity(e), title, evidence, _fix(e, w.trained))
+
+
+def _kind(e: Evidence, served: Sequence[Label | None]) -> str:
+    """What sort of mistake it looks like."""
+    trained, target = e.wiring.trained, e.target.record if e.target else None
+    numbers = all(isinstance(state, int) for state in (*served, *trained))
+    steps = {s - t for s, t in zip(served, trained, strict=False)} if numbers else set()
+    if steps in ({1}, {-1}):
+        return " (off by one: there are two conventions of layer ids)"
+    if e.wiring.declared is not None and tuple(served) == e.wiring.declared:
+        return ", as its config says"
+    if numbers and target is not None and target.layers and tuple(served) == default_states(target.layers):
+        return " (the default triple of every engine)"
+    return ""
+
+
+def _fix(e: Evidence, trained: Sequence[Label]) -> str:
+    if all(isinstance(state, int) for state in trained):
+        return f"Make the server feed HF{list(trained)}. {settings(trained, e.engine)} Or retrain on what is served now."
+    return (
+        f"Make the server feed the states that the training capture holds in slots {listed(trained)}, in this order. Say "
+        "which states those are (import with --states) to get the setting of each engine. Or retrain on what is served now."
+    )

@@ -1,0 +1,145 @@
+"""From evidence to a verdict: the four numbers, every check, one sentence, and what could not be checked.
+
+Faults stack: every check is made, whatever another found. Findings are told by severity, then nearest cause first. A
+symptom that a cause explains is no second error, and one that the drafter itself explains is none at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ...records import Finding, Gap, to_json
+from .evidence import Evidence
+from .lengths import Length
+from .registry import CHECKS, lacking
+from .training import agrees
+
+SYMPTOMS = {"dead-acceptance", "position-cliff"}  # what a log shows, whatever the cause
+EXPLAINS = {"later-steps-loss": "engine-loss"}  # a cause and the loss that it names
+ORDER = {"error": 0, "warning": 1, "info": 2}
+
+
+def diagnose(e: Evidence) -> dict[str, Any]:
+    """The `diagnose` document, with "verdict", "checked", "notes", "wiring" and "lengths" besides."""
+    findings: list[Finding] = []
+    checked = []
+    for check in CHECKS:
+        needs = lacking(check, e)
+        told = [] if needs else check.function(e)
+        found = [each for each in told if isinstance(each, Finding)]
+        needs = needs or next((each.needs for each in told if isinstance(each, Gap)), None)
+        findings += found
+        failed = any(finding.severity != "info" for finding in found)
+        status = "failed" if failed else "could not check" if needs else "passed"
+        row = {"id": check.id, "family": check.family, "looks_at": check.looks_at}
+        checked.append(row | {"status": status, "needs": needs})
+    findings = _weighed(findings)
+    return {
+        "verdict": verdict(e, findings),
+        "numbers": numbers(e),
+        "steps": e.steps,
+        "findings": [to_json(finding) for finding in findings],
+        "could_not_check": [{"id": c["id"], "needs": c["needs"]} for c in checked if c["status"] == "could not check"],
+        "checked": checked,
+        "notes": notes(e),
+        "wiring": _wiring(e),
+        "lengths": {name: length.told() for name, length in _lengths(e).items() if length is not None},
+    }
+
+
+def numbers(e: Evidence) -> dict[str, float | None]:
+    """The four numbers (and the step from per row to per round) on K = steps; None: no data."""
+    values = {name: length.value if length is not None else None for name, length in _lengths(e).items()}
+    return {"expected": e.expected["accept_length"] if e.expected else None} | values
+
+
+def _lengths(e: Evidence) -> dict[str, Length | None]:
+    return {
+        "replayed_training_rows": e.training_rows,
+        "replayed_training": e.training_length,
+        "replayed_serving": e.serving_length,
+        "served": e.served_length,
+    }
+
+
+def _weighed(findings: list[Finding]) -> list[Finding]:
+    """Symptoms step back behind causes; then by severity, in the order of the registry."""
+    errors = {f.id for f in findings if f.severity == "error"}
+    explained = bool(errors - SYMPTOMS) or any(f.id == "drafter-weak" for f in findings)
+    weighed = []
+    for finding in findings:
+        if finding.id in SYMPTOMS and explained and finding.severity != "info":
+            finding = dataclasses.replace(finding, severity="info")
+        elif any(cause in errors and finding.id == result for cause, result in EXPLAINS.items()):
+            finding = dataclasses.replace(finding, severity="warning")
+        weighed.append(finding)
+    return sorted(weighed, key=lambda finding: ORDER[finding.severity])
+
+
+# ---- words ---------------------------------------------------------------------------------------------------------
+
+
+def verdict(e: Evidence, findings: list[Finding]) -> str:
+    """One sentence for a person, with the numbers that carry it."""
+    worst = findings[0] if findings and findings[0].severity != "info" else None
+    if worst is not None and worst.severity == "error":
+        return f"{worst.title}{_cost(e)}."
+    if worst is not None:
+        return f"{worst.title}. Nothing here is shown to cost acceptance now."
+    if e.training_length is None and e.serving_length is None:
+        known = f"The server reports an accept length of {e.served_length.text()}; " if e.served_length else ""
+        return f"{known}where tokens are lost cannot be said from these files. {_first_gap(e)}"
+    if not agrees(e):
+        return f"Tokens are lost{_cost(e)}, and these files do not say where. {_first_gap(e)}"
+    if e.serving_length is None or e.served_length is None:
+        return f"No fault found in what there is{_cost(e)}. {_first_gap(e)}"
+    weak = next((f for f in findings if f.id == "drafter-weak"), None)
+    if weak is not None:
+        return f"No mismatch between training and serving{_cost(e)}. {weak.title}."
+    return f"Healthy: the server accepts what the drafter can give{_cost(e)}."
+
+
+def _cost(e: Evidence) -> str:
+    told = [length for length in (e.training_length, e.serving_length, e.served_length) if length is not None]
+    text = ", ".join(f"{length.value:.2f} {length.source}" for length in told)
+    return f" (accept length {text})" if told else ""
+
+
+def _first_gap(e: Evidence) -> str:
+    needs = next((needs for check in CHECKS if (needs := lacking(check, e))), None)
+    return "" if needs is None else f"To find out: {needs.rstrip('.')}."
+
+
+def notes(e: Evidence) -> list[str]:
+    """How to read the numbers."""
+    told = [f"All accept lengths are for K = {e.steps} drafted tokens and count the bonus token."]
+    rows, rounds = e.training_rows, e.training_length
+    if rows is not None and rounds is not None:
+        told.append(
+            f"From {rows.value:.2f} per row to {rounds.value:.2f} per round is no loss: a server starts fewer rounds in "
+            "easy stretches, which it passes in long strides."
+        )
+    if e.expected:
+        told.append(f"Expected: {e.expected['label']}.")
+    if e.served:
+        told.append(f"Served: {e.served['label']}.")
+        if e.served_length is None:
+            told.append(f"The server drafts {e.served['steps']} tokens a round: its number can't be had for K = {e.steps}.")
+    if e.served and e.serving_length and not e.settings.get("temperature") and not e.served["settings"].get("temperature"):
+        told.append("Replays are greedy; at a sampling temperature a server accepts less. No temperature is known here.")
+    if (e.wiring.trained_replay or {}).get("small_sample"):
+        told.append("The replays rest on few rows: their intervals are rough.")
+    return told
+
+
+def _wiring(e: Evidence) -> dict[str, Any]:
+    w = e.wiring
+    return {
+        "trained_states": list(w.trained) if w.trained else None,
+        "trained_because": w.trained_why,
+        "served_states": list(w.served) if w.served else None,
+        "served_because": w.served_why,
+        "declared_states": list(w.declared) if w.declared else None,
+        "slots": [{"slot": s.slot, "state": s.state, "how": s.how, **s.numbers} for s in w.slots],
+    }

@@ -1,0 +1,96 @@
+"""Every check there is, in the order in which findings of one severity are told: the nearest cause first."""
+
+from __future__ import annotations
+
+from . import aux_states, drafter_file, engine, features, logs, training
+from .evidence import Check, Evidence
+
+ADD = {
+    "drafter": "add the drafter (its folder with config.json and weights)",
+    "training": "add a training capture (--as training)",
+    "serving": "add a serving capture of the same texts (--as serving)",
+    "log": "add a server log, metrics or per-request responses",
+    "target": "add the target's embeddings and head (a GGUF or safetensors file)",
+    "aligned": "add captures of the same texts: these two share no tokens",
+    "replay_training": "add the drafter and a training capture (and the target, where it lends the embeddings)",
+    "replay_serving": "add the drafter and a serving capture (and the target, where it lends the embeddings)",
+    "trained": "add a training capture on which the drafter works",
+}
+PARTS = {"replay_training": "training", "replay_serving": "serving", "features": "features"}
+CAPTURES = ("training", "serving", "features")
+ALIGNED = (*CAPTURES, "aligned")
+TRAINED = ("drafter", "training", "trained")
+REPLAYED = ("drafter", "serving", "replay_serving", "log")
+
+CHECKS = (
+    Check("corrupt-features", "features", "rows that repeat", ALIGNED, features.corrupt_features),
+    Check("wrong-aux-states", "features", "which states are fed to fc", TRAINED, aux_states.wrong_aux_states),
+    Check("aux-order", "features", "their order", TRAINED, aux_states.aux_order),
+    Check("shifted-features", "features", "a lag of tokens, -2 to +2", ALIGNED, features.shifted_features),
+    Check("missing-residual", "features", "a layer's output without its residual", ALIGNED, features.missing_residual),
+    Check("normed-features", "features", "a norm before the capture", ALIGNED, features.normed_features),
+    Check("scaled-features", "features", "another scale", ALIGNED, features.scaled_features),
+    Check("permuted-features", "features", "blocks in another order", ALIGNED, features.permuted_features),
+    Check("drifting-features", "features", "a break at a position", ALIGNED, features.drifting_features),
+    Check("precision-loss", "features", "noise above rounding", ALIGNED, features.precision_loss),
+    Check("tokens-differ", "features", "token ids of both captures", CAPTURES, features.tokens_differ),
+    Check("wrong-vocab-map", "drafter file", "d2t and t2d", ("drafter",), drafter_file.wrong_vocab_map),
+    Check("missing-weights", "drafter file", "weights nobody can supply", ("drafter",), drafter_file.missing_weights),
+    Check("not-portable", "drafter file", "switches the engine drops", ("drafter", "log"), drafter_file.not_portable),
+    Check(
+        "config-contradicts-weights",
+        "drafter file",
+        "config against tensors",
+        ("drafter",),
+        drafter_file.config_contradicts_weights,
+    ),
+    Check(
+        "low-vocab-coverage",
+        "drafter file",
+        "tokens outside the draft vocabulary",
+        ("drafter", "replay_any"),
+        drafter_file.low_vocab_coverage,
+    ),
+    Check("unused-weights", "drafter file", "weights without a place", ("drafter",), drafter_file.unused_weights),
+    Check("later-steps-loss", "engine", "steps after the first", REPLAYED, engine.later_steps_loss),
+    Check("engine-loss", "engine", "replay on serving features against served", REPLAYED, engine.engine_loss),
+    Check("pinned-acceptance", "engine", "an accept length of exactly 1", ("log",), logs.pinned_acceptance),
+    Check("dead-acceptance", "engine", "an accept length just above 1", ("log",), logs.dead_acceptance),
+    Check("too-good-acceptance", "engine", "everything accepted", ("log",), logs.too_good_acceptance),
+    Check("position-cliff", "engine", "one position far below the one before", ("log",), engine.position_cliff),
+    Check("acceptance-trend", "engine", "a fall over uptime", ("log",), logs.acceptance_trend),
+    Check("ranks-differ", "engine", "data-parallel ranks", ("log",), logs.ranks_differ),
+    Check(
+        "drafter-weak",
+        "training",
+        "the drafter on its own training features",
+        ("drafter", "training", "replay_training"),
+        training.drafter_weak,
+    ),
+    Check("speed-not-acceptance", "engine", "windows without CUDA graphs", ("log",), logs.speed_not_acceptance),
+    Check("metric-definition", "engine", "what the log's words mean", ("log",), logs.metric_definition),
+)
+
+
+def lacking(check: Check, e: Evidence) -> str | None:
+    """What a person would have to add for this check, or None when it can be made."""
+    for need in check.needs:
+        if not _have(need, e):
+            gap = e.gaps.get(PARTS.get(need, need))
+            return gap["message"] if gap and need not in ("log", "drafter") else ADD.get(need, f"needs {need}")
+    return None
+
+
+def _have(need: str, e: Evidence) -> bool:
+    if need in ("drafter", "training", "serving", "target"):
+        return getattr(e, need) is not None
+    known = {
+        "log": e.served is not None,
+        "features": e.features is not None,
+        "aligned": bool(e.features and e.features["aligned_tokens"]),
+        "trained": e.wiring.trained is not None,
+        "replay_training": "training" in e.replays,
+        "replay_serving": "serving" in e.replays,
+        "replay_any": bool(e.replays),
+    }
+    return known[need]

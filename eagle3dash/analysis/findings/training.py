@@ -1,0 +1,64 @@
+"""The drafter itself: no mismatch, it just is no better; or it does not reach the accuracy that its training reported."""
+
+from __future__ import annotations
+
+from ...records import Finding, Gap
+from . import fixes
+from .evidence import Evidence
+from .lengths import Length
+from .told import accept_lengths, feature_loss_shown, listed
+
+WEAK = 0.6  # acceptance of step 0 per row: published drafters for large targets reach 0.7 and more
+SHORT = 0.8  # replayed / expected accuracy of step 0
+
+
+def drafter_weak(e: Evidence) -> list[Finding | Gap]:
+    """Replay on training features, replay on serving features and server agree, and all are low."""
+    found = _nothing_works(e) or below_expectation(e)
+    if found:
+        return found
+    replay, lengths = e.wiring.trained_replay, _chain(e)
+    if replay is None or len(lengths) < 2 or not replay.get("row_survival") or replay["row_survival"][0] is None:
+        return []
+    first = replay["row_survival"][0]
+    if first >= WEAK or not agrees(e):
+        return []
+    title = f"The drafter itself is weak: {first:.0%} of its first tokens are right, and the server gets all it can give"
+    evidence = {"step_accuracy_0": first, "expected": e.expected, "coverage": replay.get("coverage"), **accept_lengths(e)}
+    return [Finding("drafter-weak", "info", title, evidence, fixes.WEAK)]
+
+
+def below_expectation(e: Evidence) -> list[Finding | Gap]:
+    """The first step's accuracy on training features is clearly below what the training run reported."""
+    rows, replay = e.training_rows, e.wiring.trained_replay
+    if e.expected is None or rows is None or not replay.get("row_survival"):
+        return []
+    first, promised = replay["row_survival"][0], e.expected["alpha"][0]
+    within = rows.high is None or rows.high >= e.expected["accept_length"]
+    if first is None or first >= SHORT * promised or within:
+        return []
+    title = f"On training features {first:.0%} of the drafter's first tokens are right; training reported {promised:.0%}"
+    evidence = {"expected": e.expected, "states": listed(replay["states"]), "row_survival": replay["row_survival"]}
+    return [Finding("drafter-weak", "warning", title, evidence | accept_lengths(e), fixes.BELOW)]
+
+
+def _nothing_works(e: Evidence) -> list[Finding | Gap]:
+    """No combination of the captured states makes the drafter accept anything."""
+    rows = (e.sweep or {}).get("rows")
+    if e.wiring.trained is not None or not rows or rows[0]["row_accept_length"] is None:
+        return []
+    best = rows[0]
+    length = best["row_accept_length"]
+    title = f"No combination of the captured states makes this drafter work: accept length {length:.2f} per row at best"
+    evidence = {"best": best, "combinations": len(rows), **accept_lengths(e)}
+    return [Finding("drafter-weak", "warning", title, evidence, fixes.BELOW)]
+
+
+def agrees(e: Evidence) -> bool:
+    """Neither features nor engine lose anything that can be told from noise."""
+    engine = e.engine_loss
+    return not feature_loss_shown(e) and (engine is None or not (engine.shown or engine.share >= 0.3))
+
+
+def _chain(e: Evidence) -> list[Length]:
+    return [length for length in (e.training_length, e.serving_length, e.served_length) if length is not None]
