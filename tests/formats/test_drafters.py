@@ -49,7 +49,7 @@ def test_norms_of_later_layers_and_midlayer_get_their_canonical_names():
     stored["layers.1.hidden_norm.weight"] = stored.pop("layers.1.input_layernorm.weight")
     converted = convert(config, stored)
     assert converted.tensors["layers.1.input_layernorm.weight"] is stored["layers.1.hidden_norm.weight"]
-    assert engines(converted.record)["SGLang"] == ["replaces the drafter's own embeddings by the target's"]
+    assert engines(converted.record)["SGLang"] == []
     assert engines(converted.record)["vLLM"] == ["looks for layers.1.input_layernorm, the file calls it hidden_norm"]
 
 
@@ -86,6 +86,13 @@ def test_sglang_drops_the_normed_residual():
     assert not record("speculators-nbr").readings["as served by SGLang"].residual_norm
     assert "drops norm_before_residual (the residual is the normed state)" in engines(record("speculators-nbr"))["SGLang"]
     assert engines(record("speculators-nbr"))["vLLM"] == []
+
+
+def test_what_engines_refuse_or_replace():
+    assert "refuses a d2t" in engines(record("safeai-fullvocab"))["vLLM"][0]
+    config, stored = golden("speculators-base")
+    drafter = convert({**config, "embed_requires_grad": True}, stored).record
+    assert "replaces the embeddings" in engines(drafter)["SGLang"][0] and engines(drafter)["vLLM"] == []
 
 
 def test_modelopt_norms_twice_and_did_not_train_with_the_exported_yarn():

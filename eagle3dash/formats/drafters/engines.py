@@ -62,8 +62,9 @@ def _stored(record: Drafter, engine: str) -> list[str]:
         found.append("refuses a d2t when nothing is left out of the vocabulary")
     if engine == "vLLM" and record.spec.num_aux != 3 and record.flavour == "speculators" and not record.spec.qk_norm:
         found.append(f"assumes 3 aux states for a llama drafter, this one reads {record.spec.num_aux}")
-    if engine == "SGLang" and record.has_embedding and record.spec.target_hidden == record.spec.hidden:
-        found.append("replaces the drafter's own embeddings by the target's")
+    trained = any(field.path == "embed_requires_grad" and field.value == "true" for field in record.fields)
+    if engine == "SGLang" and record.has_embedding and trained and record.spec.target_hidden == record.spec.hidden:
+        found.append("replaces the embeddings that the drafter has trained by the target's")
     return found
 
 
