@@ -26,13 +26,12 @@ RUNS = {
 
 def load(store: Store, progress: Progress = no_progress) -> list[str]:
     """Brings the demo's runs in and returns their names. Those there already are left as they are."""
-    there = {run.name for run in store.runs()}
+    there = {run.name for run in store.runs() if run.settings}  # without them a load was broken off
     for number, (name, paths) in enumerate(RUNS.items()):
-        if name in there:
-            continue
-        progress(number, len(RUNS), f"loading {name}")
-        bring_in(store, [FOLDER / path for path in paths], name)
-        store.update_run(name, settings=SETTINGS, tags=["demo"], notes=NOTES[name])
+        if name not in there:
+            progress(number, len(RUNS), f"loading {name}")
+            bring_in(store, [FOLDER / path for path in paths], name)
+            store.update_run(name, settings=SETTINGS, tags=["demo"], notes=NOTES[name])
     return list(RUNS)
 
 

@@ -37,7 +37,8 @@ def main(arguments: list[str]) -> int:
     device = arguments[0] if arguments else "cpu"
     protocol = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # a stray print of a library must not break the protocol
-    torch.set_num_threads(cores())
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(cores())
     _die_first()
     if device == "cpu":
         _limit_memory()

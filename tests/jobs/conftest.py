@@ -10,6 +10,7 @@ from eagle3dash.jobs import demo
 from eagle3dash.store import Store
 
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"  # for the worker processes: tests may run on a busy machine
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,13 @@
 
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from eagle3dash.errors import BadInput, NotFound
-from eagle3dash.jobs import demo
+from eagle3dash.jobs import demo, imports
 from eagle3dash.jobs.devices import Device
 from eagle3dash.jobs.questions import Question
 from eagle3dash.jobs.queue import OPEN, Queue
@@ -34,11 +33,19 @@ def wait(queue, job, seconds=90, until=lambda row: row["state"] not in OPEN):
     raise AssertionError(f"still {row}")
 
 
-@pytest.fixture
-def queue(store):
-    queue = Queue(store, CPU)
+@pytest.fixture(scope="module")
+def queue(shared):
+    queue = Queue(shared, CPU)
     yield queue
     queue.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(queue):
+    yield
+    for row in queue.jobs():
+        queue.cancel(row["id"])
+        wait(queue, row["id"])
 
 
 def worker(queue):
@@ -58,7 +65,6 @@ def test_the_same_question_is_one_job(queue):
     first = queue.submit(long())
     assert queue.submit(long()) == first
     assert queue.submit(Question("sweep", "story-as-served", {"capture": "training", "steps": 64})) == first
-    queue.cancel(first)
 
 
 def test_jobs_wait_in_order_and_can_be_taken_out(queue):
@@ -69,8 +75,6 @@ def test_jobs_wait_in_order_and_can_be_taken_out(queue):
     queue.cancel(second)
     assert queue.status(second)["state"] == "cancelled"
     assert queue.status(third)["ahead"] == 1
-    queue.cancel(third)
-    queue.cancel(running)
 
 
 def test_cancel_ends_a_running_job_within_six_seconds(queue):
@@ -124,30 +128,27 @@ def test_what_was_running_when_the_owner_ended_is_interrupted(demo_copy):
         queue.close()
 
 
-def test_a_failure_is_told_in_words(queue, store):
-    store.detach("story-fixed", store.run("story-fixed").target.sha256)
-    row = wait(queue, queue.submit(Question("replay", "story-fixed")))
+def test_a_failure_is_told_in_words(queue, shared):
+    imports.bring_in(shared, [demo.FOLDER / "drafter", demo.FOLDER / "training"], "no target")
+    row = wait(queue, queue.submit(Question("replay", "no target")))
     assert row["state"] == "failed"
     assert "embed_tokens" in row["message"]
 
 
-def test_an_import_is_a_job_too(queue, store):
+def test_an_import_is_a_job_too(queue, shared):
     job = queue.bring_in([str(demo.FOLDER / "drafter")], "mine")
     row = wait(queue, job)
     assert row["state"] == "done", row["message"]
     assert row["result"]["run"] == "mine"
     assert [(one["kind"], one["known"]) for one in row["result"]["added"]] == [("drafter", True)]
-    assert store.run("mine").drafter is not None
+    assert shared.run("mine").drafter is not None
 
 
-def test_an_import_can_be_cancelled_and_leaves_nothing(queue, store):
-    busy = threading.Event()
-    job = queue.bring_in([str(demo.FOLDER / "training")], "mine")
-    busy.wait(0.3)
+def test_an_import_can_be_cancelled_and_leaves_nothing(queue, shared):
+    job = queue.bring_in([str(demo.FOLDER / "training")], "unwanted")
     queue.cancel(job)
     assert wait(queue, job, 6)["state"] == "cancelled"
-    assert "mine" not in {run.name for run in store.runs()}
-    assert not list((store.folder / "staging").iterdir())
+    assert "unwanted" not in {run.name for run in shared.runs()}
 
 
 def test_a_bad_import_says_why(queue, tmp_path):
@@ -160,13 +161,12 @@ def test_a_bad_import_says_why(queue, tmp_path):
 
 def test_jobs_that_never_were(queue):
     with pytest.raises(NotFound):
-        queue.status(999)
+        queue.status(9999)
     with pytest.raises(NotFound):
-        queue.cancel(999)
+        queue.cancel(9999)
 
 
 def test_an_open_job_is_not_retried(queue):
     job = queue.submit(long())
     with pytest.raises(BadInput, match="only one that ended"):
         queue.retry(job)
-    queue.cancel(job)
