@@ -23,7 +23,6 @@ from eagle3dash.formats.scan import File
 HEAD = 64 << 10
 MAX_JSON = 64 << 20
 MAX_RATIO = 200
-LEGACY = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 ACCESSORIES = re.compile(  # files that a drafter, a data set or a model folder has around it
     r"^(README|LICEN[CS]E|NOTICE|USE_POLICY|CHANGELOG).*|.*\.(md|rst|py|jinja|png|jpg|jpeg|svg|pdf|html|arrow|lock|yaml|yml|toml|sh)$"
     r"|^(tokenizer|special_tokens|added_tokens|vocab|merges|generation_config|preprocessor|processor|chat_template|trainer_state"
@@ -71,25 +70,22 @@ def _tensors(file: File, path: str, head: bytes) -> Content | None:
         return Content(file, "gguf", path=path)
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")) and name.endswith(".arrow"):
         return Content(file, "dataset", path=path)
-    torchlike = head.startswith((b"PK\x03\x04", LEGACY)) or (head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05")
-    if torchlike and not file.explicit and ACCESSORIES.match(name):
-        return Content(file, "accessory")  # optimizer.pt and its like hold what is never loaded
-    if torchlike:
-        return Content(file, "tensors", open_torch(path, file.name), path)
     if sglang.looks_so(head):
         return Content(file, "tensors", sglang.open_json(path), path)
     if _is_safetensors(head, name):
         return Content(file, "tensors", open_safetensors(path), path)
+    if head.startswith(b"PK\x03\x04") or (head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05"):
+        if not file.explicit and ACCESSORIES.match(name):
+            return Content(file, "accessory")  # optimizer.pt and its like hold what is never loaded
+        return Content(file, "tensors", open_torch(path, file.name), path)
     if name.endswith((".pt", ".pth", ".ckpt", ".bin")):
         raise BadInput("not a torch file: it does not start like one. It is cut, damaged or of another kind.")
     return None
 
 
 def _is_safetensors(head: bytes, name: str) -> bool:
-    if name.endswith(".safetensors"):
-        return True
-    length = int.from_bytes(head[:8], "little")
-    return len(head) > 10 and 2 <= length < 1 << 40 and head[8:].lstrip(b" ")[:1] == b"{" and 0 in head[:8]
+    """By name, or a plausible header length with JSON after it (which no pickle and no text has)."""
+    return name.endswith(".safetensors") or (head[4:8] == bytes(4) and head[8:].lstrip(b" ")[:1] == b"{")
 
 
 def _document(file: File, path: str, head: bytes) -> Content | None:
