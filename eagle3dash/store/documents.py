@@ -8,7 +8,10 @@ from typing import Any
 
 
 def dump(value: Any) -> str:
-    return json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:  # rare, and looking first would take as long as writing
+        return json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
 
 
 def load(text: str) -> Any:

@@ -96,7 +96,7 @@ class TensorFolder:
             (self.folder / name).unlink()
         for entry in self.waiting.iterdir():
             if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
+                shutil.rmtree(entry, ignore_errors=True)  # a dying import may still be in there; next time, then
             else:
                 entry.unlink()
 
