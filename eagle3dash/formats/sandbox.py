@@ -24,6 +24,7 @@ from typing import Any
 from eagle3dash.errors import BadInput
 
 TICK = 0.2
+START_SECONDS = 120
 BASE_SECONDS = 120
 BYTES_A_SECOND = 4_000_000
 MAX_REPLY = 1 << 30
@@ -116,6 +117,13 @@ def ask(request: dict[str, Any], total: int, report: Report) -> Any:
     return result
 
 
+def warm() -> None:
+    """Start a child ahead of the first request: loading the readers takes it some seconds."""
+    child = Child()
+    with _lock:
+        _idle.append(child)
+
+
 def _started(request: dict[str, Any]) -> Child:
     """A child that has taken the request: a warm one, else a new one."""
     while True:
@@ -133,7 +141,7 @@ def _started(request: dict[str, Any]) -> Child:
 
 
 def _first(child: Child) -> dict[str, Any] | None:
-    until = time.monotonic() + BASE_SECONDS
+    until = time.monotonic() + START_SECONDS
     while time.monotonic() < until:
         if (message := child.message(TICK)) is not None:
             return message

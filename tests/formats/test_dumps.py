@@ -49,7 +49,8 @@ LAYOUTS = {  # name -> file name, content, format, aux, last, role
                          "speculators hs_N", (0, 1, 2), "pre-norm", "training"),
     "vllm connector": ("0-abcd.safetensors", {"token_ids": IDS, "hidden_states": torch.stack(STATES, dim=1)},
                        "vllm connector", (0, 1, 2, 3), "none", "serving"),
-    "specforge": ("data_0.ckpt", {"input_ids": IDS, "loss_mask": MASK, "hidden_state": LAST[None], "aux_hidden_state": AUX[None]},
+    "specforge": ("data_0.ckpt", {"input_ids": IDS, "loss_mask": MASK, "hidden_state": LAST[None],
+                                  "aux_hidden_state": AUX[None]},
                   "specforge", (0, 1, 2), "post-norm", "training"),
     "specforge gz": ("data_0.ckpt.gz", {"input_ids": IDS, "hidden_state": LAST[None], "aux_hidden_state": AUX[None]},
                      "specforge", (0, 1, 2), "post-norm", "training"),
@@ -59,7 +60,8 @@ LAYOUTS = {  # name -> file name, content, format, aux, last, role
     "modelopt": ("conv.pt", {"input_ids": IDS, "hidden_states": LAST, "aux_hidden_states": AUX, "loss_mask": MASK,
                              "conversation_id": "conv"},
                  "modelopt", (0, 1, 2), "post-norm", "training"),
-    "modelopt vllm": ("conv.pt", {"input_ids": IDS, "hidden_states": LAST, "aux_hidden_states": AUX, "hidden_states_prenorm": True},
+    "modelopt vllm": ("conv.pt", {"input_ids": IDS, "hidden_states": LAST, "aux_hidden_states": AUX,
+                                  "hidden_states_prenorm": True},
                       "modelopt", (0, 1, 2), "pre-norm", "training"),
     "tensorrt": ("out_0.pt", [{"id": 5, "input_ids": IDS.int(), "hidden_state": LAST, "hidden_state_features": AUX}],
                  "tensorrt-llm", (0, 1, 2), "none", "training"),
@@ -187,9 +189,9 @@ def test_loss_mask_from_the_data_set_beside_hs_files(tmp_path):
     (folder / "hidden_states").mkdir(parents=True)
     saved(folder / "hidden_states", "hs_0.safetensors", {"token_ids": IDS, "hidden_states": torch.stack(STATES, dim=1)})
     table = pyarrow.table({"input_ids": [[1, 2], IDS.tolist()], "loss_mask": [[1, 1], MASK.tolist()]})
-    with pyarrow.OSFile(str(folder / "data-00000-of-00001.arrow"), "wb") as file:
-        with pyarrow.ipc.new_stream(file, table.schema) as writer:
-            writer.write_table(table)
+    path = str(folder / "data-00000-of-00001.arrow")
+    with pyarrow.OSFile(path, "wb") as file, pyarrow.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
     (folder / "dataset_info.json").write_text("{}")
     (folder / "state.json").write_text("{}")
     record, (stored,) = read(folder, tmp_path / "out")
