@@ -87,8 +87,8 @@ def parse(paths: Sequence[Path], format: str, progress: Progress = no_progress) 
             text.read(path, found, tally, progress)
     if not found.engine and not found.server.kept and not found.settings:
         raise BadInput(
-            f"{paths[0].name}: no line of SGLang, vLLM, TensorRT-LLM or llama.cpp, no metric and no reply with acceptance in it "
-            f"({tally.lines} lines read). Give the server's own log, its /metrics text, or replies as JSON lines."
+            f"{paths[0].name}: no line of SGLang, vLLM, TensorRT-LLM or llama.cpp, no metric and no reply "
+            f"with acceptance ({tally.lines} lines read). Give the server's own log, its /metrics text, or replies as JSON lines."
         )
     return _parsed(found, tally)
 

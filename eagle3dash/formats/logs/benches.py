@@ -15,21 +15,21 @@ from eagle3dash.formats.logs.lines import Line, number, whole
 from eagle3dash.records import Window
 
 MARKS = (
-    "Acceptance length", "Accept length", "acceptance length:", "acc_length", "Output throughput", "Latency:", "#questions", "num_drafts",
-    "num_draft_tokens:", "num_accepted_tokens", "total_num_output_tokens", "acceptance at token", "tau_sim", "acceptance_length,",
-    "Acceptance rate (%)", "Drafts:", "Draft tokens:", "Accepted tokens:", "Position ", "[AR]", "Average Accept",
+    "Acceptance length", "Accept length", "acceptance length:", "acc_length", "Output throughput", "Latency:", "#questions",
+    "num_drafts", "num_draft_tokens:", "num_accepted_tokens", "total_num_output_tokens", "acceptance at token", "tau_sim",
+    "Acceptance rate (%)", "Drafts:", "Draft tokens:", "Accepted tokens:", "Position ", "Average Accept",
 )  # fmt: skip
 PART = re.compile(
-    r"(#questions|[Tt]hroughput|Output throughput(?: \(token/s\)| \(tok/s\))?|Average Output throughput|Output token throughput \(tok/s\)"
-    r"|[Ll]atency|Average Latency|(?:Average |Avg )?[Aa]ccept(?:ance)? [Ll]ength|acc_length)\s{0,4}[:=]\s{0,40}([\d.]{1,20})"
+    r"(#questions|(?:Output (?:token )?t|T|\bt)hroughput(?: \(tok(?:en)?/s\))?|[Ll]atency"
+    r"|[Aa]ccept(?:ance)? [Ll]ength|acc_length)\s{0,4}[:=]\s{0,40}([\d.]{1,20})"
 )
 OFFLINE = re.compile(
-    r"^\s{0,8}(total_num_output_tokens|num_drafts|num_draft_tokens|num_accepted_tokens|mean acceptance length|acceptance at token \d{1,3})"
-    r"\s{0,4}:\s{0,8}([\d.]{1,20}|nan)\s{0,8}$"
+    r"^\s{0,8}(total_num_output_tokens|num_drafts|num_draft_tokens|num_accepted_tokens|mean acceptance length"
+    r"|acceptance at token \d{1,3})\s{0,4}:\s{0,8}([\d.]{1,20}|nan)\s{0,8}$"
 )
 TABLE = re.compile(
-    r"^\s{0,8}(Acceptance rate \(%\)|Acceptance length|Drafts|Draft tokens|Accepted tokens|Position \d{1,3}(?: \(%\))?)\s{0,4}:\s{1,60}"
-    r"([\d.]{1,20})\s{0,8}$"
+    r"^\s{0,8}(Acceptance rate \(%\)|Acceptance length|Drafts|Draft tokens|Accepted tokens|Position \d{1,3}(?: \(%\))?)"
+    r"\s{0,4}:\s{1,60}([\d.]{1,20})\s{0,8}$"
 )
 TRAIN = re.compile(r"\b(step|train_acc|train_tau_sim|train_loss|tau_sim)=([\d.eE+-]{1,20})")
 LATE = 40  # lines within which the parts of one summary stand
@@ -101,7 +101,8 @@ def _close_offline(found: Found) -> None:
             found.definitions["accept_length"] = "printed without the bonus token: 1 added"
         else:
             found.problem(
-                f"line {block['line']}: inconsistent: 1 + accepted / drafts is {1 + accepted / rounds:.3f}, printed {length:g}."
+                f"line {block['line']}: inconsistent: 1 + accepted / drafts is {1 + accepted / rounds:.3f}, "
+                f"printed {length:g}."
             )
     extra: dict[str, Any] = {"kind": "bench"} | ({"positions": positions} if positions else {})
     if (tokens := whole(str(block.get("total_num_output_tokens")))) is not None:
@@ -134,9 +135,17 @@ def _close_table(found: Found) -> None:
     found.steps = found.steps or len(positions) or None
     found.definitions.setdefault("accept_length", "as printed by the benchmark, bonus counted")
     found.bench.add(
-        Window(table["line"], None, None, table["Acceptance length"], None if rate is None else rate / 100, *counts, positions or None,
-               extra={"kind": "bench"})
-    )  # fmt: skip
+        Window(
+            table["line"],
+            None,
+            None,
+            table["Acceptance length"],
+            None if rate is None else rate / 100,
+            *counts,
+            positions or None,
+            extra={"kind": "bench"},
+        )
+    )
 
 
 def _training(line: Line, found: Found) -> None:

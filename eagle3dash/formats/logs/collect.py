@@ -95,7 +95,7 @@ class Found:
 
 
 def thin(windows: Sequence[Window]) -> list[Window]:
-    """Half as many: neighbours of the same rank become one. Counts are summed, the rest is averaged by rounds or equally."""
+    """Half as many: neighbours of the same rank become one. Counts are summed, the rest averaged by rounds or equally."""
     waiting: dict[tuple, Window] = {}
     kept = []
     for window in windows:

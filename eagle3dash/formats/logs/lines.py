@@ -11,7 +11,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -47,8 +47,7 @@ def lines(path: Path, wanted: Sequence[bytes], tally: Tally, progress: Progress)
     """The lines that hold one of `wanted`. One that ends with a comma is joined with the indented lines after it."""
     open_line: Line | None = None  # ends with a comma, or was split by the container runtime: may go on
     split = False
-    for number, raw in _raw_lines(path, wanted, tally, progress):
-        marked = any(mark in raw for mark in wanted)
+    for number, raw, marked in _raw_lines(path, wanted, tally, progress):
         if not marked and open_line is None:
             continue
         text, outer, partial = _unwrap(raw.decode("utf-8", "replace"))
@@ -70,9 +69,9 @@ def _pieces(line: Line | None) -> Iterator[Line]:
         yield from (line._replace(text=piece) for piece in line.text.split("\r") if piece.strip())
 
 
-def _raw_lines(path: Path, wanted: Sequence[bytes], tally: Tally, progress: Progress) -> Iterator[tuple[int, bytes]]:
-    """Numbered raw lines of every block that holds one of `wanted`, and of the block after it; other blocks are only counted."""
-    rest, skipping, last = b"", False, False
+def _raw_lines(path: Path, wanted: Sequence[bytes], tally: Tally, progress: Progress) -> Iterator[tuple[int, bytes, bool]]:
+    """(number, raw line, is marked) of the lines that hold one of `wanted` and of those that may continue them."""
+    rest, skipping, open_end = b"", False, False
     for block in _blocks(path, progress):
         if skipping:
             cut = block.find(b"\n")
@@ -81,27 +80,68 @@ def _raw_lines(path: Path, wanted: Sequence[bytes], tally: Tally, progress: Prog
             block, skipping = block[cut + 1 :], False
         block = rest + block
         end = block.rfind(b"\n") + 1
-        body, rest = block[:end], block[end:]
-        hit = any(mark in body for mark in wanted)
-        if hit or last:
-            yield from _split(body, tally)
-        else:
-            tally.lines += body.count(b"\n")
-        last = hit
+        open_end = yield from _hits(block[:end], wanted, tally, open_end)
+        rest = block[end:]
         if len(rest) > CAP:
             rest, skipping = b"", True
             tally.lines, tally.long = tally.lines + 1, tally.long + 1
     if rest:
-        yield from _split(rest, tally)
+        yield from _hits(rest + b"\n", wanted, tally, open_end)
 
 
-def _split(body: bytes, tally: Tally) -> Iterator[tuple[int, bytes]]:
-    for raw in body.removesuffix(b"\n").split(b"\n"):
-        tally.lines += 1
-        if len(raw) > CAP:
-            tally.long += 1
-        else:
-            yield tally.lines, raw
+def _hits(
+    body: bytes, wanted: Sequence[bytes], tally: Tally, open_end: bool
+) -> Generator[tuple[int, bytes, bool], None, bool]:
+    """The lines of `body` (whole lines) that matter; returns whether the last one may go on. Others are counted."""
+    at, number = 0, tally.lines + 1
+    for start in _starts(body, wanted):
+        while open_end and at < start:
+            raw = _line(body, at)
+            yield number, raw, False
+            at, number, open_end = at + len(raw) + 1, number + 1, _may_go_on(raw)
+        number += body.count(b"\n", at, start)
+        raw = _line(body, start)
+        at = start
+        if len(raw) <= CAP:
+            yield number, raw, True
+            at, number, open_end = at + len(raw) + 1, number + 1, _may_go_on(raw)
+    while open_end and at < len(body):
+        raw = _line(body, at)
+        yield number, raw, False
+        at, number, open_end = at + len(raw) + 1, number + 1, _may_go_on(raw)
+    tally.lines += body.count(b"\n")
+    tally.long += _long_lines(body)
+    return open_end and at >= len(body)
+
+
+def _line(body: bytes, start: int) -> bytes:
+    return body[start : body.index(b"\n", start)]
+
+
+def _may_go_on(raw: bytes) -> bool:
+    return raw[-8:].rstrip().endswith(b",") or b" P " in raw[:64]
+
+
+def _starts(body: bytes, wanted: Sequence[bytes]) -> list[int]:
+    """Where the lines begin that hold one of `wanted`, in order."""
+    starts = set()
+    for mark in wanted:
+        at = body.find(mark)
+        while at >= 0:
+            starts.add(body.rfind(b"\n", 0, at) + 1)
+            at = body.find(mark, body.index(b"\n", at))
+    return sorted(starts)
+
+
+def _long_lines(body: bytes) -> int:
+    """Lines above the cap, found in steps of the cap."""
+    at, count = 0, 0
+    while len(body) - at > CAP:
+        end = body.rfind(b"\n", at, at + CAP + 1)
+        if end < 0:
+            end, count = body.index(b"\n", at), count + 1
+        at = end + 1
+    return count
 
 
 def _blocks(path: Path, progress: Progress) -> Iterator[bytes]:
@@ -145,7 +185,7 @@ def _structured(text: str) -> tuple[str, str | None, bool] | None:
 
 
 def fields(body: str) -> dict[str, str]:
-    """`label: value` pairs of a comma-separated line body, labels lower-case with spaces for underscores; the first one wins."""
+    """`label: value` pairs of a comma-separated line body, labels in lower case, spaces for underscores; the first wins."""
     marks = list(LABEL.finditer(body[:4096]))
     ends = [mark.start() for mark in marks[1:]] + [len(body)]
     found: dict[str, str] = {}

@@ -15,8 +15,7 @@ from eagle3dash.records import Window
 MARKS = (
     "draft acceptance",
     "#gen drafts",
-    "#acc tokens",
-    "print_timing",
+    "eval time",
     "n_draft ",
     "n_predict",
     "n_drafted",
@@ -30,7 +29,8 @@ ACCEPTANCE = re.compile(
 MEAN = re.compile(r"mean acceptance length = {0,6}([\d.]{1,20})")
 POSITIONS = re.compile(r"(?:acceptance rate per position|#acc rate/pos) = {0,4}\(([\d., ]{1,400})\)")
 EVAL = re.compile(
-    r"(?<!prompt )eval time = {0,10}[\d.]{1,20} ms / {0,10}(\d{1,12}) (?:tokens|runs).{0,60}?([\d.]{1,20}) tokens per second"
+    r"(?<!prompt )eval time = {0,10}[\d.]{1,20} ms / {0,10}(\d{1,12}) (?:tokens|runs)"
+    r".{0,60}?([\d.]{1,20}) tokens per second"
 )
 CLOCK = re.compile(r"^(\d{1,4}\.\d\d\.\d\d\d\.\d\d\d)\b")
 STATISTICS = re.compile(r"statistics\s{1,8}([\w-]{1,40}):")
@@ -164,7 +164,8 @@ def _summary(line: Line, name: str, text: str, percent: bool, found: Found) -> N
         found.steps = found.steps or int(block["n_draft"])
     if drafted and abs(accepted / drafted - block["accept"]) > 0.001:
         found.problem(
-            f"line {line.number}: inconsistent: n_accept / n_drafted is {accepted / drafted:.4f}, accept {block['accept']:g}."
+            f"line {line.number}: inconsistent: n_accept / n_drafted is {accepted / drafted:.4f}, "
+            f"accept says {block['accept']:g}."
         )
     extra = {"output_tokens": int(block["n_predict"])} if "n_predict" in block else {}
     found.server.add(Window(line.number, None, None, None, block["accept"], accepted, drafted, extra=extra))

@@ -1,7 +1,7 @@
 """One JSON object with acceptance in it -> a window, and a request where its rounds are known. One function a tool.
 
-It doesn't know files. Definitions: vLLM's mean counts the bonus; SGLang's spec_accept_length is completion_tokens / verify steps
-and so counts the token of the prefill too, which is why counts are preferred; histograms have index = accepted drafts of a round.
+It doesn't know files. Definitions: vLLM's mean counts the bonus; SGLang's spec_accept_length is completion_tokens / verify
+steps and so counts the token of the prefill too, which is why counts are preferred; a histogram's index = accepted drafts.
 Facts: vllm#48915 (speculative_decoding); sgl-project/sglang#18332, #33518 (meta_info); NVIDIA/TensorRT-LLM#17082
 (specDecodingStats); ggml-org/llama.cpp#12603 (timings); vllm bench serve, sglang bench_serving, SpecForge benchmark.
 """
@@ -79,9 +79,9 @@ def _real(obj: dict[str, Any], *names: str) -> float | None:
 def _counts(obj: dict[str, Any], *names: str) -> tuple[int, ...]:
     for name in names:
         value = obj.get(name)
-        if isinstance(value, list) and value and len(value) <= 1_000_000:
-            if all(type(v) is int and 0 <= v <= 10**9 for v in value):
-                return tuple(value)
+        listed = isinstance(value, list) and 0 < len(value) <= 1_000_000
+        if listed and all(type(v) is int and 0 <= v <= 10**9 for v in value):
+            return tuple(value)
     return ()
 
 
@@ -148,8 +148,9 @@ def _agree(
 ) -> None:  # fmt: skip
     """Say where the parts of one object contradict each other; the listed rounds are believed."""
     said = []
-    for words, values in (("listed rounds", rounds_list and (len(rounds_list), sum(rounds_list))),
-                          ("histogram", histogram and (sum(histogram), sum(i * n for i, n in enumerate(histogram))))):  # fmt: skip
+    listed = rounds_list and (len(rounds_list), sum(rounds_list))
+    tallied = histogram and (sum(histogram), sum(i * n for i, n in enumerate(histogram)))
+    for words, values in (("listed rounds", listed), ("histogram", tallied)):
         if values and rounds is not None and values[0] != rounds:
             said.append(f"{values[0]} rounds by the {words}, {rounds} by the count")
         if values and accepted is not None and values[1] != accepted:
@@ -196,8 +197,8 @@ def _tensorrt(obj: dict[str, Any], line: int, found: Found) -> None:
         and abs(accepted / (printed - 1) - round(accepted / (printed - 1))) > 0.02
     ):
         found.problem(
-            f"line {line}: inconsistent: acceptanceLength {printed:g} with {accepted} accepted tokens gives no whole number of "
-            "requests if the bonus is counted; numRequestsWithDraftTokens would decide."
+            f"line {line}: inconsistent: acceptanceLength {printed:g} with {accepted} accepted tokens gives no whole "
+            "number of requests if the bonus is counted; numRequestsWithDraftTokens would decide."
         )
     if length is not None and length < 1.0:
         found.problem(f"line {line}: accept length is {length:g}; expected 1 or more. Left out.")

@@ -1,6 +1,6 @@
 """Metrics endpoints as text: counters and gauges of vLLM, SGLang and llama.cpp; two snapshots give what lies between.
 
-Snapshots may be one file each, or follow each other in one file. Counters are never negative: a smaller later one is a restart.
+Snapshots may be one file each, or follow each other in one file. A counter that shrinks is a restart.
 Facts: the Prometheus text format; vllm/v1/spec_decode/metrics.py; sglang metrics_collector.py; llama.cpp tools/server.
 """
 

@@ -7,7 +7,9 @@ Facts: sgl-project/sglang#11948 (old), sgl-kernel-npu#608 (new), sglang#11572 an
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from eagle3dash.records import Window
@@ -31,9 +33,10 @@ class Rates:
     """Feed every window with `see`, then `choose`; then ask `acceptance` for each window."""
 
     lines: int = 0
-    old: dict[int, int] = field(default_factory=lambda: dict.fromkeys(SIZES, 0))
-    new: dict[int, int] = field(default_factory=lambda: dict.fromkeys(SIZES, 0))
-    either: dict[int, int] = field(default_factory=lambda: dict.fromkeys(SIZES, 0))
+    pairs: Counter = field(default_factory=Counter)  # (accept len, accept rate, digits) -> lines
+    old: dict[int, int] = field(default_factory=dict)  # D -> lines that fit
+    new: dict[int, int] = field(default_factory=dict)
+    either: dict[int, int] = field(default_factory=dict)
     size: int | None = None
     definition: str | None = None  # OLD, NEW, "mixed" or None
     why: str = ""
@@ -42,19 +45,26 @@ class Rates:
         length, rate = window.accept_length, window.extra.get("accept_rate")
         if length is None or rate is None:
             return
-        self.lines += 1
-        for size in SIZES:
-            if length > size + 0.01:
-                continue
-            old, new = (_fits(length, rate, window.extra["decimals"], size, kind) for kind in (True, False))
-            self.old[size] += old
-            self.new[size] += new
-            self.either[size] += old or new
+        pair = (length, rate, window.extra["decimals"])
+        if pair in self.pairs or len(self.pairs) < 5_000:
+            self.lines += 1
+            self.pairs[pair] += 1
+
+    def _tally(self) -> None:
+        """Lines that fit each definition, and either, by D."""
+        self.old, self.new, self.either = (dict.fromkeys(SIZES, 0) for _ in range(3))
+        for (length, rate, digits), lines in self.pairs.items():
+            for size in range(max(2, math.ceil(length - 0.01)), SIZES.stop):
+                old, new = (_fits(length, rate, digits, size, kind) for kind in (True, False))
+                self.old[size] += lines * old
+                self.new[size] += lines * new
+                self.either[size] += lines * (old or new)
 
     def choose(self, size: int | None, version: str | None = None) -> None:
         """Pick definition and D; `size` is D and `version` SGLang's where the start-up lines say them."""
         if not self.lines:
             return
+        self._tally()
         sizes = [size] if size in self.old else list(SIZES)
         olds = [s for s in sizes if self.old[s] >= 0.97 * self.lines]
         news = [s for s in sizes if self.new[s] >= 0.97 * self.lines]
@@ -82,7 +92,9 @@ class Rates:
         elif min(olds) > PLAUSIBLE:
             self._take(NEW, news, f"the old definition would need {min(olds)} draft tokens, {said}")
         else:
-            self._take(NEW, news, f"assumed, as in SGLang 0.5.11 and later: both definitions fit {said}; more lines would decide")
+            self._take(
+                NEW, news, f"assumed, as from SGLang 0.5.11 on: both definitions fit {said}; more lines would decide"
+            )
 
     def _mixture(self, sizes: list[int], said: str) -> None:
         best = max(sizes, key=lambda s: (self.either[s], self.old[s] + self.new[s], -s))

@@ -1,4 +1,4 @@
-"""Replies with acceptance in them, JSON or JSON lines: vLLM's `speculative_decoding`, SGLang's `spec_*`, llama.cpp's `timings`,
+"""Replies with acceptance, JSON or JSON lines: vLLM's `speculative_decoding`, SGLang's `spec_*`, llama.cpp's `timings`,
 TensorRT-LLM's `specDecodingStats`, and the summaries of benchmark clients. Where rounds are listed they become requests.
 
 A document is walked, bounded; prompts and answers are never kept. Facts: vllm#48915; sgl-project/sglang#18332, #33518;

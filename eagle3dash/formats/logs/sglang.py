@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from eagle3dash.formats.logs.collect import Found, ranks
@@ -16,7 +17,7 @@ from eagle3dash.formats.logs.lines import Line, decimals, fields, number, whole
 from eagle3dash.formats.logs.rates import Rates
 from eagle3dash.records import Window
 
-MARKS = ("Decode batch", "accept len", "accept rate", "accept_len:", "#running-req")
+MARKS = ("Decode batch", "accept len", "accept rate", "accept_len")
 BODY = re.compile(r"Decode batch|(?=#running-req)|(?=\bspec tokens:)|(?=\baccept len)|(?=\baccept rate)")
 STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)")
 FORWARD = re.compile(r"^ \[(\d{1,12})\]")
@@ -80,12 +81,16 @@ def _rates(found: Found) -> Rates:
     return found.state.setdefault("sglang rates", Rates())
 
 
+@lru_cache(maxsize=1024)
+def _name(label: str) -> str | None:
+    return next((name for end, name in NAMES if label.endswith(end)), None)
+
+
 def _values(labels: dict[str, str], line: Line, found: Found) -> tuple[dict[str, Any], dict[str, Any]]:
     """(fields of Window, other facts). A number that cannot be is left out and said."""
     texts: dict[str, str] = {}
     for label, text in labels.items():
-        name = next((name for end, name in NAMES if label.endswith(end)), None)
-        if name and not (name == "throughput" and label.endswith(("modeled throughput", "input throughput"))):
+        if name := _name(label):
             texts.setdefault(name, text)
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}

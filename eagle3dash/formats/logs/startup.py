@@ -15,9 +15,9 @@ from eagle3dash.formats.logs.lines import Line
 
 MARKS = (
     "ServerArgs(", "server_args=", "non-default args", "Initializing a V", "LLM engine (v", "speculative_config", "--speculative",
-    "vLLM API server version", "  version ", "auxiliary layers", "auxiliary hidden state layers", "attention backend",
-    "Attention backend", "attention_backend", "TensorRT-LLM version", "speculative-config", "build: ", "--draft-max", "temperature",
-    "decoding_type", "max_draft_len", "sglang version", "SGLang version", "backend.", "SIMULATE_ACC",
+    "server version", "  version ", "auxiliary layers", "auxiliary hidden state layers", "ttention backend", "FLASH_ATTN",
+    "FlashInfer", "attention_backend", "TensorRT-LLM version", "build: ", "--draft-max", "temperature", "decoding_type",
+    "max_draft_len", "sglang version", "SGLang version", "SIMULATE_ACC",
 )  # fmt: skip
 NAMES = {  # their name -> ours
     "model_path": "model",
@@ -90,7 +90,8 @@ VERSIONS = (
 )
 AUX = re.compile(r"auxiliary (?:hidden state )?layers[^(\[]{0,60}[(\[]([\d, ]{1,200})[)\]]")
 BACKEND = re.compile(
-    r"(?:Using|Selected|Use)\s{1,2}([\w.-]{2,40}) (?:attention )?backend|[Aa]ttention backend:? (?:is )?([\w.-]{2,40})"
+    r"(?:Using|Selected|Use) {1,2}([\w.-]{2,40}(?: Attention)?) (?:attention )?backend"
+    r"|[Aa]ttention backend(?: is|:) ([\w.-]{2,40})"
 )
 TEMPERATURE = re.compile(r"\btemperature['\"]?\s?[=:]\s?(\d{1,2}(?:\.\d{1,6})?)")
 
@@ -115,7 +116,7 @@ def read(line: Line, found: Found) -> None:
     if match := AUX.search(text):
         found.set("aux_layers", [int(part) for part in match.group(1).split(",") if part.strip().isdigit()])
         found.set("aux_layers_from", "config" if "from speculative config" in text else "engine")
-    if (match := BACKEND.search(text)) and "ttention" in text:
+    if (match := BACKEND.search(text)) and ("ttention" in text or "FLASH" in text or "FlashInfer" in text):
         found.set("attention_backend", (match.group(1) or match.group(2)).lower())
     if match := TEMPERATURE.search(text):
         found.set("temperature", float(match.group(1)))

@@ -1,4 +1,4 @@
-"""TensorRT-LLM's iteration log. It carries no acceptance: that is in /metrics (objects.py) and the bench report (benches.py).
+"""TensorRT-LLM's iteration log. It carries no acceptance: that is in /metrics (objects.py) and the bench report.
 
 num_generation_tokens includes graph padding, so tokens / requests is no accept length. Facts: NVIDIA/TensorRT-LLM#3914.
 """
@@ -11,7 +11,7 @@ from eagle3dash.formats.logs.collect import Found
 from eagle3dash.formats.logs.lines import Line, number
 from eagle3dash.records import Window
 
-MARKS = ("[TRT-LLM]", "num_generation_tokens")
+MARKS = ("[TRT-LLM]",)
 STAMP = re.compile(r"\[(\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d)\]")
 ITER = re.compile(r"\biter = (\d{1,12})")
 RANK = re.compile(r"(?<![_\w])rank = (\d{1,6})")

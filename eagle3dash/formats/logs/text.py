@@ -1,4 +1,4 @@
-"""A server's log: every line goes to the readers whose marks it holds; at the end each settles what only all lines can tell.
+"""A server's log: every line goes to the readers whose marks it holds; at the end each settles what all lines tell.
 
 It knows no engine's words, only who reads which marks.
 """
@@ -15,11 +15,35 @@ from eagle3dash.records import Progress
 
 READERS = (sglang, vllm, llamacpp, tensorrt, benches, fragments, startup, warnings)
 MARKS = tuple((mark, module.read) for module in READERS for mark in module.MARKS)
-
-GENERIC = {"temperature", "attention_backend", "build: ", "backend.", "Position ", "  version ", "Shar", "[AR]", "n_predict", "Latency:"}
-GENERIC |= {"speculative_config", "max_draft_len", "decoding_type", "lm_head weights", "Output throughput", "draft_tensor_parallel_size"}
+CORES = (  # every mark holds one of these: few, so that scanning a large log stays cheap
+    "ccept", "Decode batch", "peculative", "SpecDecoding", "generation throughput", "utput throughput", "TRT-LLM", "draft",
+    "Draft", "eval time", "n_predict", "atency:", "#questions", "tau_sim", "erver_args", "ServerArgs", "non-default args",
+    "Initializing a V", "LLM engine (v", "  version ", "server version", "LLM version", "lang version", "SGLang version",
+    "auxiliary", "ttention backend", "attention_backend", "build: ", "temperature", "FLASH_ATTN", "FlashInfer", "decoding_type",
+    "SIMULATE_ACC", "Detected EAGLE", "caling factor", "weights", "logit_bias", "CUDA graph", "predicted_", "spec_",
+    "ecodedTokens", "ecoded_tokens", "Position ", "acc_length", "num_output_tokens", "not found in params",
+)  # fmt: skip
+GENERIC = {
+    "temperature",
+    "attention_backend",
+    "build: ",
+    "Position ",
+    "  version ",
+    "n_predict",
+    "Latency:",
+    "max_draft_len",
+}
+GENERIC |= {
+    "speculative_config",
+    "decoding_type",
+    "Output throughput",
+    "draft_tensor_parallel_size",
+}  # found in other files too
 FORMS = (  # how a server writes any line, for logs without a word of acceptance
-    ("vllm", re.compile(r"\b(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d |\((?:APIServer|EngineCore|Worker)\w{0,20} pid=\d{1,9}\)")),
+    (
+        "vllm",
+        re.compile(r"\b(?:INFO|WARNING|ERROR) \d\d-\d\d [\d:]{8} |\((?:APIServer|EngineCore|Worker)\w{0,20} pid=\d{1,9}\)"),
+    ),
     ("sglang", re.compile(r"\] (?:Prefill|Decode) batch|server_args=")),
     ("llama.cpp", re.compile(r"llama_model_load|print_timing|llama-server")),
     ("trtllm", re.compile(r"\[TRT-LLM\]")),
@@ -27,7 +51,7 @@ FORMS = (  # how a server writes any line, for logs without a word of acceptance
 
 
 def read(path: Path, found: Found, tally: Tally, progress: Progress) -> None:
-    wanted = [mark.encode() for mark in dict.fromkeys(mark for mark, _ in MARKS)]
+    wanted = [core.encode() for core in CORES]
     for line in lines(path, wanted, tally, progress):
         for reader in dict.fromkeys(reader for mark, reader in MARKS if mark in line.text):
             reader(line, found)

@@ -1,4 +1,4 @@
-"""vLLM's acceptance lines, all eras: `Speculative metrics` (V0, totals), `SpecDecoding metrics` (V1), and the `Engine` lines.
+"""vLLM's acceptance lines, all eras: `Speculative metrics` (V0, totals), `SpecDecoding metrics` (V1), and `Engine` lines.
 
 An acceptance line names no engine: rank, running requests and throughput come from the engine line before it.
 Facts: vllm-project/vllm vllm/v1/spec_decode/metrics.py and vllm/v1/metrics/loggers.py over their versions; vllm#9539,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from eagle3dash.formats.logs.collect import Found, ranks
+from eagle3dash.formats.logs.collect import Found
 from eagle3dash.formats.logs.lines import Line
 
 WORKER = re.compile(r"\b(?:Worker|VllmWorker|EngineCore|Core)[_-]?((?:DP|TP|PP|EP)\d[\w]{0,20})")
@@ -19,7 +19,6 @@ RULES = (  # mark in the line, id, the fact
     ("weights are not initialized", "missing-weights", "some weights were not in the checkpoint"),
     ("weights were not initialized", "missing-weights", "some weights were not in the checkpoint"),
     ("not found in params_dict", "unused-weights", "a weight of the checkpoint has no place in the model"),
-    ("were not used when initializing", "unused-weights", "weights of the checkpoint were not used"),
     ("logit_bias parameters won't work", "sampling-limits", "min_p and logit_bias do not work with speculative decoding"),
     ("Overriding draft model max model len", "draft-length", "the drafter's longest context was changed to the target's"),
     ("context length of the draft model", "draft-length", "the drafter's longest context differs from the target's"),
@@ -31,8 +30,7 @@ RULES = (  # mark in the line, id, the fact
     ("draft_tensor_parallel_size", "draft-tensor-parallel", "a tensor-parallel size of its own was asked for the drafter"),
     ("set after CUDA graph", "captured-late", "capture layers were set after the CUDA graphs"),
 )  # fmt: skip
-SHARING = ("Detected EAGLE model", "embed_tokens", "lm_head weights")
-MARKS = (*(mark for mark, _, _ in RULES), *SHARING[:1], "target model embedding", "Shar")
+MARKS = (*(mark for mark, _, _ in RULES), "Detected EAGLE")
 
 
 def read(line: Line, found: Found) -> None:
@@ -58,7 +56,3 @@ def _sharing(line: Line, rank: str | None, found: Found) -> None:
         short = "embed" if part == "embed_tokens" else "head"
         found.settings[f"tp_ranks_disagree_on_{short}_sharing"] = told
         found.warn("ranks-disagree", line.number, f"tensor-parallel ranks disagree on {part} ({told})")
-
-
-def tensor_rank(text: str) -> int | None:
-    return ranks(text).get("tp")
