@@ -13,7 +13,7 @@ from typing import Any
 from duckdb import DuckDBPyConnection as Cursor
 
 from eagle3dash.errors import NotFound
-from eagle3dash.records import Import, Log, from_json, to_json
+from eagle3dash.records import Import, Log, from_json
 from eagle3dash.store import corrections, log_rows
 from eagle3dash.store.database import now
 from eagle3dash.store.documents import dump, load
@@ -48,7 +48,7 @@ class Contents:
         people correct: that belongs to the run. Returns whether it was known."""
         kept = self.original(cursor, item.sha256)
         if kept is None:
-            values = [item.sha256, item.kind, dump(to_json(item)), now()]
+            values = [item.sha256, item.kind, dump(item), now()]
             cursor.execute("INSERT INTO content VALUES (?, ?, ?, ?)", values)
             self._add_parts(cursor, item)
             return False
@@ -56,7 +56,7 @@ class Contents:
         record = dataclasses.replace(item.record, **same)
         newer = dataclasses.replace(kept, record=record, problems=item.problems, tensors=item.tensors)
         if newer != kept:
-            values = [dump(to_json(newer)), now(), item.sha256]
+            values = [dump(newer), now(), item.sha256]
             cursor.execute("UPDATE content SET document = ?, read = ? WHERE sha256 = ?", values)
             self.drop_parts(cursor, item.sha256)
             self._add_parts(cursor, newer)

@@ -65,7 +65,7 @@ def full(store):
     """Nothing larger than 3 MB can be written: an import that needs more fails, others go on."""
     two(store, 1)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
-    for make in (lambda s: log(2, windows(25_000, rank="x" * 100)), lambda s: capture(s, 3, size=3_100_000)):
+    for make in (lambda s: log(2, windows(12_000, rank="x" * 200)), lambda s: capture(s, 3, size=3_100_000)):
         try:
             add(store, "too large", make)
         except StoreFull as error:

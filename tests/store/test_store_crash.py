@@ -62,11 +62,11 @@ def test_a_purge_killed_between_rows_and_files_is_finished_at_the_next_opening(t
 
 def test_killed_at_any_moment_nothing_acknowledged_is_lost(tmp_path):
     acknowledged = []
-    for round_ in range(4):
+    for round_ in range(3):
         folder = tmp_path / str(round_)
         process = start("loop", folder)
         acknowledged = [process.stdout.readline().strip()]
-        time.sleep(0.11 * round_)
+        time.sleep(0.15 * round_)
         process.kill()
         acknowledged += [line for line in process.communicate()[0].splitlines() if line]
         with Store.open(folder) as store:
