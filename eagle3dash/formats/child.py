@@ -120,7 +120,8 @@ def _limit(seconds: int, files: list[File]) -> None:
         kind = getattr(resource, f"RLIMIT_{name}")
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(kind, (value, value))
+        last = value + 5 if name == "CPU" and hard == resource.RLIM_INFINITY else value  # SIGXCPU first, which says why
+        resource.setrlimit(kind, (value, last))
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -101,20 +101,16 @@ def ask(request: dict[str, Any], total: int, report: Report) -> Any:
     """The child's result. Raises BadInput with its message, or saying how it ended; Cancelled comes from `report`."""
     seconds = BASE_SECONDS + total // BYTES_A_SECOND
     child = _started({**request, "seconds": seconds})
-    healthy = False
+    code = None
     try:
-        result = _follow(child, time.monotonic() + seconds, seconds, report)
-        healthy = True
-    except BadInput:
-        healthy = child.process.poll() is None and not child.buffer
-        raise
+        code, answer, doing = _follow(child, time.monotonic() + seconds, seconds, report)
+        return _outcome(child, code, answer, doing)
     finally:
-        if healthy:
+        if code is None:  # gone, or still busy with something that nobody waits for
+            child.stop()
+        else:
             with _lock:
                 _idle.append(child)
-        else:
-            child.stop()
-    return result
 
 
 def warm() -> None:
@@ -148,7 +144,8 @@ def _first(child: Child) -> dict[str, Any] | None:
     return None
 
 
-def _follow(child: Child, until: float, seconds: int, report: Report) -> Any:
+def _follow(child: Child, until: float, seconds: int, report: Report) -> tuple[int | None, dict[str, Any], str]:
+    """(exit code of the worker, its answer, the last thing that it said it does)."""
     answer: dict[str, Any] = {}
     doing = "the files"
     while True:
@@ -156,15 +153,14 @@ def _follow(child: Child, until: float, seconds: int, report: Report) -> Any:
         if message is None:
             report(0, doing)
             if time.monotonic() > until:
-                child.stop()
                 raise BadInput(
-                    f"{doing}: took longer than {seconds} s and was stopped. It is damaged, or the disk is too slow."
+                    f"{doing}: took longer than {seconds} s and was stopped. It is damaged, or the disk is slow."
                 )
         elif "progress" in message:
             doing = str(message["message"])
             report(int(message["progress"]), doing)
         elif "exit" in message:
-            return _outcome(child, message["exit"], answer, doing)
+            return message["exit"], answer, doing
         else:
             answer = message
 
