@@ -42,21 +42,28 @@ SELECT sequence, count(*) AS rows, count(*) FILTER (WHERE visited) AS rounds,
 FROM replay_row WHERE result_key = $result_key GROUP BY sequence ORDER BY sequence LIMIT $limit
 """
 
+# Windows are weighed by what they count, rounds or drafted tokens, when all of them say it, and else alike. Totals since
+# the server started are not averaged: the last of a bucket stands for it.
 LOG_WINDOWS = """
 WITH weighed AS (
     SELECT *, CASE WHEN count(rounds) OVER () = count(*) OVER () THEN rounds
                    WHEN count(drafted) OVER () = count(*) OVER () THEN drafted ELSE 1 END AS weight,
+           CASE WHEN count(drafted) OVER () = count(*) OVER () THEN drafted
+                WHEN count(rounds) OVER () = count(*) OVER () THEN rounds ELSE 1 END AS drafts,
            row_number() OVER (PARTITION BY rank, warmup, cumulative ORDER BY ordinal) - 1 AS place,
            count(*) OVER (PARTITION BY rank, warmup, cumulative) AS length
     FROM log_window WHERE log = $log),
      size AS (SELECT greatest(1, $max_points // nullif(count(DISTINCT (rank, warmup, cumulative)), 0)) AS n FROM weighed)
 SELECT rank, warmup, cumulative, min(line) AS line, max(line) AS line_end, arg_min(time, ordinal) AS time,
-       arg_max(time, ordinal) AS time_end, count(*) AS windows, sum(rounds) AS rounds,
-       coalesce(sum(accept_length * weight) / nullif(sum(weight) FILTER (WHERE accept_length IS NOT NULL), 0),
-                avg(accept_length)) AS accept_length,
+       arg_max(time, ordinal) AS time_end, count(*) AS windows,
+       CASE WHEN cumulative THEN arg_max(rounds, ordinal) ELSE sum(rounds) END AS rounds,
+       CASE WHEN cumulative THEN arg_max(accept_length, ordinal) ELSE coalesce(
+           sum(accept_length * weight) / nullif(sum(weight) FILTER (WHERE accept_length IS NOT NULL), 0),
+           avg(accept_length)) END AS accept_length,
        min(accept_length) AS accept_length_low, max(accept_length) AS accept_length_high,
-       coalesce(sum(acceptance_rate * weight) / nullif(sum(weight) FILTER (WHERE acceptance_rate IS NOT NULL), 0),
-                avg(acceptance_rate)) AS acceptance_rate,
+       CASE WHEN cumulative THEN arg_max(acceptance_rate, ordinal) ELSE coalesce(
+           sum(acceptance_rate * drafts) / nullif(sum(drafts) FILTER (WHERE acceptance_rate IS NOT NULL), 0),
+           avg(acceptance_rate)) END AS acceptance_rate,
        avg(running) AS running, avg(throughput) AS throughput
 FROM weighed, size GROUP BY rank, warmup, cumulative, place * least(n, length) // length
 ORDER BY line, rank NULLS FIRST LIMIT $limit

@@ -1,5 +1,7 @@
 """A backup is a store: equal, whole, and honest about what was damaged."""
 
+import threading
+
 import pytest
 from pandas import DataFrame
 from store_samples import add, capture, content, drafter, log, request, sha, windows
@@ -42,6 +44,25 @@ def test_a_damaged_file_is_told_and_left_out(filled, tmp_path):
     assert "capture 2" in problem and "is missing" in problem
     with Store.open(tmp_path / "copy") as copy:
         assert len(copy.verify()) == 1 and copy.tensor_path(copy.run("a").drafter.tensors[0])
+
+
+def test_nothing_is_purged_while_a_backup_copies(filled, tmp_path):
+    purging = threading.Thread(target=filled.purge)
+    waited = []
+
+    def start(done, total, message):
+        if not waited:
+            purging.start()
+            purging.join(0.3)
+            add(filled, "during", lambda s: capture(s, 5))
+            waited.append(purging.is_alive())
+
+    assert filled.backup(tmp_path / "copy", start) == []
+    purging.join()
+    assert waited == [True] and filled.trash() == []
+    with Store.open(tmp_path / "copy") as copy:
+        assert copy.verify() == [] and [name for name, _ in copy.trash()] == ["deleted"]
+        assert [run.name for run in copy.runs()] == ["a"]  # the moment at which it began
 
 
 def test_where_a_backup_cannot_go(filled, tmp_path):

@@ -31,6 +31,21 @@ def test_windows_are_weighed_by_drafted_tokens_and_else_alike(store):
     assert store.frame("log_windows", log=neither, max_points=1).accept_length.tolist() == pytest.approx([4.0])
 
 
+def test_an_acceptance_rate_is_accepted_over_drafted_tokens(store):
+    some = [
+        Window(1, rounds=10, accepted=5, drafted=50, acceptance_rate=0.1),
+        Window(2, rounds=10, accepted=27, drafted=30, acceptance_rate=0.9),
+    ]
+    frame = store.frame("log_windows", log=logged(store, some), max_points=1)
+    assert frame.acceptance_rate.tolist() == pytest.approx([32 / 80])
+
+
+def test_totals_since_the_start_are_not_averaged(store):
+    some = [Window(n, accept_length=1.0 + n, rounds=100 * n, cumulative=True) for n in (1, 2, 3)]
+    [row] = store.frame("log_windows", log=logged(store, some), max_points=1).to_dict("records")
+    assert (row["accept_length"], row["rounds"], row["accept_length_low"]) == (4, 300, 2)
+
+
 def test_a_window_without_a_number_is_not_a_zero(store):
     key = logged(store, [Window(1, accept_length=3.0, rounds=5), Window(2, rounds=50), Window(3, rounds=0)])
     assert store.frame("log_windows", log=key, max_points=1).accept_length.tolist() == [3.0]

@@ -5,6 +5,7 @@ from pandas import DataFrame
 from store_samples import add, capture, content, drafter, log, sha, windows
 
 from eagle3dash.errors import BadInput, NotFound
+from eagle3dash.store import contents
 
 
 def test_settings_tags_notes_and_name(store):
@@ -49,6 +50,15 @@ def test_a_name_in_the_trash_is_free_again_but_cannot_come_back_over_another(sto
     store.update_run("a", rename="b")
     store.restore_run("a")
     assert store.run("a").logs[0].name == "server 1.log" and store.run("b").logs[0].name == "server 2.log"
+
+
+def test_more_records_than_are_kept_in_memory_are_read_again(store, monkeypatch):
+    monkeypatch.setattr(contents, "KEPT", 3000)
+    given = {str(n): add(store, str(n), lambda s, n=n: log(n, windows(4)))[0].sha256 for n in range(6)}
+    for _ in range(2):
+        assert {run.name: run.imports[0].sha256 for run in store.runs()} == given
+        assert [len(store.run(name).logs[0].record.windows) for name in given] == [4] * 6
+    assert 0 < len(store._contents._parsed) < 6
 
 
 def test_purging_takes_what_nobody_uses_and_nothing_else(store):
