@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eagle3dash.errors import BadInput
-from eagle3dash.formats.logs import prometheus, responses, text
+from eagle3dash.formats.logs import benches, prometheus, responses, table, text
 from eagle3dash.formats.logs.collect import Found, Parsed
 from eagle3dash.formats.logs.lines import Tally
 from eagle3dash.formats.logs.objects import KEYS
@@ -20,14 +20,14 @@ from eagle3dash.records import Log, Progress, no_progress
 __all__ = ["Parsed", "parse", "sniff"]
 
 HEADS = re.compile(
-    r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]]{0,40}\] |ServerArgs\(|vllm serve|sglang\.launch_server|--speculative",
+    r"^\[\d{4}-\d\d-\d\d [\d:]{8}[^\]]{0,40}\] |ServerArgs\(|vllm serve|sglang\.launch_server|--speculative",
     re.MULTILINE,
 )
 SAMPLE = re.compile(r"^(?:# (?:HELP|TYPE) )?(?:vllm|sglang|llamacpp|python|process|http)[:_][\w:]{1,120}[ {]", re.MULTILINE)
 
 
 def sniff(head: bytes, name: str) -> str | None:
-    """`prometheus`, `responses` (JSON with acceptance) or `text` (a server's log); None for anything else.
+    """`prometheus`, `responses` (JSON with acceptance), `acceptance-csv`, `text` (a server's log), or None.
 
     head: the first bytes of the file (64 KB or more is best). name: a label; only its ending counts, and only for text.
     """
@@ -39,6 +39,9 @@ def sniff(head: bytes, name: str) -> str | None:
         sample.lstrip().startswith(("#", "vllm:", "sglang:", "llamacpp:", "python_", "process_")) or len(found) > 20
     ):
         return "prometheus"
+    first = sample.split("\n", 1)[0]
+    if "acceptance_length" in first and "num_draft_tokens" in first and "," in first and '"' not in first:
+        return "acceptance-csv"
     if sample.lstrip().startswith(("{", "[", "data: {")) and _replies(sample):
         return "responses"
     marked = any(mark in sample for mark, _ in text.MARKS if mark not in text.GENERIC)
@@ -82,13 +85,17 @@ def parse(paths: Sequence[Path], format: str, progress: Progress = no_progress) 
     elif format == "responses":
         for path in paths:
             responses.read(path, found, tally, progress)
+        benches.finish(found)
+    elif format == "acceptance-csv":
+        for path in paths:
+            table.read(path, found, tally, progress)
     else:
         for path in paths:
             text.read(path, found, tally, progress)
     if not found.engine and not found.server.kept and not found.settings:
         raise BadInput(
             f"{paths[0].name}: no line of SGLang, vLLM, TensorRT-LLM or llama.cpp, no metric and no reply "
-            f"with acceptance ({tally.lines} lines read). Give the server's own log, its /metrics text, or replies as JSON lines."
+            f"with acceptance in {tally.lines} lines. Give the server's log, its /metrics text, or replies as JSON lines."
         )
     return _parsed(found, tally)
 

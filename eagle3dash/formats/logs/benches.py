@@ -128,7 +128,7 @@ def _close_table(found: Found) -> None:
     table = found.state.pop("bench table", None)
     if not table or not (table.get("Acceptance length") or 0) >= 1.0:
         return
-    positions = tuple(v / 100 for n, v in table.items() if n.startswith("Position") and v is not None)
+    positions = tuple(round(v / 100, 9) for n, v in table.items() if n.startswith("Position") and v is not None)
     rate = table.get("Acceptance rate")
     counts = [whole(str(table.get(name))) for name in ("Accepted tokens", "Draft tokens", "Drafts")]
     found.state["bench engine"] = "vllm" if "Acceptance rate" in table or positions else "sglang"
@@ -140,7 +140,7 @@ def _close_table(found: Found) -> None:
             None,
             None,
             table["Acceptance length"],
-            None if rate is None else rate / 100,
+            None if rate is None else round(rate / 100, 9),
             *counts,
             positions or None,
             extra={"kind": "bench"},

@@ -187,7 +187,7 @@ def _structured(text: str) -> tuple[str, str | None, bool] | None:
 def fields(body: str) -> dict[str, str]:
     """`label: value` pairs of a comma-separated line body, labels in lower case, spaces for underscores; the first wins."""
     marks = list(LABEL.finditer(body[:4096]))
-    ends = [mark.start() for mark in marks[1:]] + [len(body)]
+    ends = [*(mark.start() for mark in marks[1:]), len(body)] if marks else []
     found: dict[str, str] = {}
     for mark, end in zip(marks, ends, strict=True):
         label = " ".join(mark.group(1).lower().replace("_", " ").split())

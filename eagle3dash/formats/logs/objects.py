@@ -42,6 +42,7 @@ SUMMARY = {
     "spec_decode_acceptance_length": "accept_length",
     "acceptance_length": "accept_length",
 }
+COUNTS = (("num_accepted_tokens", "accepted_tokens"), ("num_draft_tokens", "draft_tokens"), ("num_drafts", "drafts"))
 KEYS = frozenset(PER_REQUEST | TIMINGS | TENSORRT | set(SUMMARY) | {"speculative_algorithm"})
 
 
@@ -111,6 +112,8 @@ def _per_request(obj: dict[str, Any], context: dict[str, Any], line: int, name: 
     if length is not None and length < 1.0:
         found.problem(f"line {line}: accept length is {length:g}; expected 1 or more. Left out.")
         length = None
+    if length is None and rounds and completion and completion >= rounds:
+        length = completion / rounds  # SGLang 0.5.3 says only this much; the token of the prefill is in it
     rate = accepted / drafted if drafted and accepted is not None else _real(obj, *RATE)
     extra = {"request": name} | ({"histogram": list(histogram)} if histogram else {})
     extra |= {"created": context["created"]} if "created" in context else {}
@@ -220,7 +223,7 @@ def _summary(obj: dict[str, Any], line: int, found: Found) -> None:
     elif {"accept_length", "acc_length", "avg_spec_accept_length"} & obj.keys():
         found.engine = found.engine or "sglang"
     rate = _real(obj, "spec_decode_acceptance_rate")
-    rate = rate / 100 if rate is not None and rate <= 100 else None
+    rate = round(rate / 100, 9) if rate is not None and rate <= 100 else None
     positions = obj.get("spec_decode_per_position_acceptance_rates")
     survival = tuple(map(float, positions)) if _fractions(positions) else None
     if survival:
@@ -228,11 +231,10 @@ def _summary(obj: dict[str, Any], line: int, found: Found) -> None:
     speed = _real(obj, "output_throughput", "throughput")
     found.definitions["accept_length"] = "as printed, bonus counted"
     since = "avg_spec_accept_length" in obj
-    (found.server if since else found.bench).add(
-        Window(line, None, None, length, rate, _count(obj, "spec_decode_num_accepted_tokens", "num_accepted_tokens"),
-               _count(obj, "spec_decode_num_draft_tokens"), _count(obj, "spec_decode_num_drafts", "spec_verify_count"),
-               survival, throughput=speed, cumulative=since)
-    )  # fmt: skip
+    accepted, drafted, rounds = (_count(obj, *(f"spec_decode_{n}" for n in names)) for names in COUNTS)
+    rounds = rounds if rounds is not None else _count(obj, "spec_verify_count")
+    window = Window(line, None, None, length, rate, accepted, drafted, rounds, survival, throughput=speed, cumulative=since)
+    (found.server if since else found.bench).add(window)
 
 
 def _fractions(values: Any) -> bool:

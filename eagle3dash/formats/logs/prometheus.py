@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eagle3dash.formats.logs.collect import Found
+from eagle3dash.formats.logs.collect import Found, one_tensor_rank
 from eagle3dash.formats.logs.lines import Tally, lines, number
 from eagle3dash.formats.logs.rates import NEW, OLD, Rates
 from eagle3dash.records import Progress, Window
@@ -63,6 +63,7 @@ def read(paths: Sequence[Path], found: Found, tally: Tally, progress: Progress) 
         _windows({}, shots[0], found)
     for before, after in zip(shots, shots[1:], strict=False):
         _windows(before, after, found)
+    found.server.kept, _ = one_tensor_rank(found.server.kept)
     found.definitions |= {
         "accept_length": "1 + accepted / rounds, bonus counted",
         "acceptance_rate": "accepted / drafted tokens",
@@ -70,10 +71,8 @@ def read(paths: Sequence[Path], found: Found, tally: Tally, progress: Progress) 
     found.definitions["survival"] = "unconditional: accepted at position i / rounds"
     if not found.server.accepting:
         found.problem("No counters of speculative decoding here: was it switched on, and had the server answered anything?")
-    if len(shots) == 1 and found.server.accepting:
-        found.problem(
-            "One snapshot: totals since the server started. Add one from before the traffic to get the difference."
-        )
+    if any(window.cumulative for window in found.server.kept) and len(shots) == 1:
+        found.infer("window", "totals since the server started", "one snapshot; an earlier one would be subtracted")
 
 
 def _size(shot: Snapshot) -> int:
@@ -83,7 +82,8 @@ def _size(shot: Snapshot) -> int:
 def _snapshots(path: Path, found: Found, tally: Tally, progress: Progress) -> list[Snapshot]:
     shots: list[Snapshot] = [{}]
     seen: set[tuple] = set()
-    for line in lines(path, [mark.encode() for mark in MARKS], tally, progress):
+    own = Tally()
+    for line in lines(path, [mark.encode() for mark in MARKS], own, progress):
         match = SAMPLE.match(line.text)
         if not match:
             continue
@@ -93,6 +93,7 @@ def _snapshots(path: Path, found: Found, tally: Tally, progress: Progress) -> li
             shots.append({})
         seen.add((name, match.group(2)))
         _sample(name, dict(PAIR.findall(match.group(2) or "")), value, line.number, shots[-1], found)
+    tally.lines, tally.long = tally.lines + own.lines, tally.long + own.long
     return [shot for shot in shots if shot] or shots[:1]
 
 

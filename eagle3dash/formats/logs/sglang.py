@@ -17,8 +17,8 @@ from eagle3dash.formats.logs.lines import Line, decimals, fields, number, whole
 from eagle3dash.formats.logs.rates import Rates
 from eagle3dash.records import Window
 
-MARKS = ("Decode batch", "accept len", "accept rate", "accept_len")
-BODY = re.compile(r"Decode batch|(?=#running-req)|(?=\bspec tokens:)|(?=\baccept len)|(?=\baccept rate)")
+MARKS = ("Decode batch", "accept len", "accept rate", "accept_len", "accept_rate")
+BODY = re.compile(r"Decode batch|(?=#running-req)|(?=\bspec tokens:)|(?=\baccept[ _]len)|(?=\baccept[ _]rate)")
 STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)")
 FORWARD = re.compile(r"^ \[(\d{1,12})\]")
 NAMES = (  # the end of a label -> what it is; a longer one that ends the same stands first

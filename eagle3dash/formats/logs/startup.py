@@ -14,10 +14,11 @@ from eagle3dash.formats.logs.collect import Found
 from eagle3dash.formats.logs.lines import Line
 
 MARKS = (
-    "ServerArgs(", "server_args=", "non-default args", "Initializing a V", "LLM engine (v", "speculative_config", "--speculative",
-    "server version", "  version ", "auxiliary layers", "auxiliary hidden state layers", "ttention backend", "FLASH_ATTN",
-    "FlashInfer", "attention_backend", "TensorRT-LLM version", "build: ", "--draft-max", "temperature", "decoding_type",
-    "max_draft_len", "sglang version", "SGLang version", "SIMULATE_ACC",
+    "ServerArgs(", "server_args=", "non-default args", "Initializing a V", "LLM engine (v", "speculative_config",
+    "--speculative", "server version", "  version ", "auxiliary layers", "auxiliary hidden state layers",
+    "ttention backend",
+    "FLASH_ATTN", "FlashInfer", "attention_backend", "TensorRT-LLM version", "build: ", "--draft-max", "temperature",
+    "decoding_type", "max_draft_len", "sglang version", "SGLang version", "SIMULATE_ACC",
 )  # fmt: skip
 NAMES = {  # their name -> ours
     "model_path": "model",

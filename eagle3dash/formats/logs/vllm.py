@@ -117,7 +117,7 @@ def _percent(text: str | None) -> float | None:
     value = number(text)
     if value is None or not 0.0 <= value <= 100.0:
         return None
-    return value / 100 if text and "%" in text[:12] else (value if value <= 1.0 else None)
+    return round(value / 100, 9) if text and "%" in text[:12] else (value if value <= 1.0 else None)
 
 
 def _survival(labels: dict[str, str], mean: float | None) -> tuple[tuple[float, ...] | None, int | None]:
@@ -258,6 +258,10 @@ def finish(found: Found) -> None:
 def _filled(window: Window, steps: int | None) -> Window:
     if window.rounds is not None or not steps or not window.drafted or window.survival:
         return window
+    if window.accept_length is not None and window.accepted and window.drafted % steps == 0:
+        mean = window.accepted * steps / window.drafted
+        if abs(mean - window.accept_length) < 0.006:  # printed without the bonus, as K tells
+            return replace(window, accept_length=mean + 1.0, rounds=window.drafted // steps)
     if window.accept_length is not None:
         return replace(window, rounds=_rounds(window.accept_length, window.accepted, window.drafted, steps))
     if window.accepted is None or window.drafted % steps:
