@@ -16,7 +16,7 @@ if document is None:
     st.stop()
 cards.verdict(document)
 panels.show(waterfall(views.stages(document), document["steps"]), "waterfall")
+cards.notes(document)
 cards.findings(document["findings"])
-cards.gaps(document["could_not_check"])
 cards.checked(document)
 panels.copy_link()

@@ -60,12 +60,28 @@ def answer(question: Question, label: str) -> dict[str, Any] | None:
 def _button(unasked: list[Question], label: str) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         if st.button(label, type="primary", icon=":material/play_arrow:", key=f"ask {label} {unasked[0].run}"):
-            for question in unasked:
-                state.queue().submit(question)
-            st.rerun()
+            _submit(unasked)
         st.caption(
             f"Not computed yet. It runs on {state.device_title()}; the page stays usable meanwhile, the answer is kept."
         )
+
+
+def _submit(unasked: list[Question]) -> None:
+    try:
+        for question in unasked:
+            state.queue().submit(question)
+    except Eagle3Error as problem:
+        cards.error(problem)
+    else:
+        st.rerun()
+
+
+def imports_under_way() -> None:
+    """The progress of imports, anybody's; nothing when there are none."""
+    rows = state.queue().jobs(RECENT)
+    under_way = [row["id"] for row in rows if row["kind"] in ("import", "demo") and row["state"] in OPEN]
+    if under_way:
+        progress(under_way)
 
 
 @st.fragment(run_every=1)

@@ -1,4 +1,4 @@
-"""Cards: an error, a finding, a gap. Sentences first, then what to do.
+"""Cards: an error, the verdict, a finding, what was checked. Sentences first, then what to do.
 
 Text out of files is shown by st.code and st.text, or escaped (`words.safe`).
 """
@@ -65,14 +65,6 @@ def findings(found: Sequence[dict[str, Any]]) -> None:
                 st.code(finding["fix"], language=None, wrap_lines=True)
 
 
-def gaps(missing: Sequence[dict[str, Any]]) -> None:
-    """Checks that could not be made, and the file that would allow each."""
-    if not missing:
-        return
-    with st.expander(f"Could not check: {len(missing)}", icon=":material/help:"):
-        st.table([{"check": safe(gap["id"]), "needs": safe(gap["needs"])} for gap in missing], border="horizontal")
-
-
 def matches(document: dict[str, Any]) -> None:
     """What the features say, in one sentence: which training state each slot of serving holds."""
     held = "; ".join(
@@ -83,3 +75,40 @@ def matches(document: dict[str, Any]) -> None:
     lag = document["lag"]
     shift = "" if not lag else f" Serving lags by {lag} token{'s' if abs(lag) != 1 else ''}."
     st.markdown(f"Over {document['aligned_tokens']:,} aligned tokens: {held}.{shift}")
+
+
+def verdict(document: dict[str, Any]) -> None:
+    """The sentence first. Its colour says how bad, and so do its icon and its words."""
+    severities = {finding["severity"] for finding in document["findings"]}
+    if "error" in severities:
+        st.error(f"**{safe(document['verdict'], 800)}**", icon=":material/error:")
+    elif "warning" in severities:
+        st.warning(f"**{safe(document['verdict'], 800)}**", icon=":material/warning:")
+    elif document["numbers"]["served"] is None or document["numbers"]["replayed_serving"] is None:
+        st.info(f"**{safe(document['verdict'], 800)}**", icon=":material/info:")
+    else:
+        st.success(f"**{safe(document['verdict'], 800)}**", icon=":material/check_circle:")
+
+
+def notes(document: dict[str, Any]) -> None:
+    """How to read the numbers of this run."""
+    st.caption("\n".join(f"- {safe(note)}" for note in document["notes"]))
+
+
+def checked(document: dict[str, Any]) -> None:
+    """Every check that was made, with its outcome in words."""
+    rows, icons = document["checked"], {"passed": ":material/check:", "failed": ":material/close:"}
+    counts = [
+        f"{sum(row['status'] == status for row in rows)} {status}" for status in ("failed", "passed", "could not check")
+    ]
+    with st.expander(f"What was checked: {', '.join(counts)}", icon=":material/checklist:"):
+        lines = [
+            {
+                "outcome": f"{icons.get(row['status'], ':material/help:')} {row['status']}",
+                "check": f"`{row['id']}`",
+                "looks at": safe(row["looks_at"]),
+                "needs": safe(row["needs"] or ""),
+            }
+            for row in rows
+        ]
+        st.table(lines, border="horizontal", hide_index=True)

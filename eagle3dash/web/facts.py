@@ -20,10 +20,18 @@ def summary(record: Record) -> str:
         return f"{record.flavour}, hidden {record.spec.hidden:,}, reads {words.states(record.states)} by its config"
     if isinstance(record, Capture):
         tokens = sum(sequence.tokens for sequence in record.sequences)
-        return f"{len(record.sequences):,} texts, {tokens:,} tokens, {words.states(record.states)}"
+        held = (
+            words.states(record.states)
+            if any(k is not None for k in record.states)
+            else f"{len(record.states)} unnamed states"
+        )
+        return f"{words.count(len(record.sequences), 'text')}, {tokens:,} tokens, {held}"
     if isinstance(record, Log):
-        found = f"{len(record.requests):,} requests" if record.requests else f"{len(record.windows):,} windows"
-        return f"{record.engine or 'unknown engine'} {record.version or ''}, {found}"
+        engine = " ".join(part for part in (record.engine or "unknown engine", record.version) if part)
+        found = (
+            words.count(len(record.requests), "request") if record.requests else words.count(len(record.windows), "window")
+        )
+        return f"{engine}, {found}"
     return f"{record.name or 'unnamed'}, vocabulary {record.vocab:,}, hidden {record.hidden:,}"
 
 

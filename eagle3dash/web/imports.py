@@ -90,10 +90,8 @@ def form(files: Source) -> None:
 
 def result() -> None:
     """Imports under way (anybody's), and how the last one of this visitor ended."""
+    asking.imports_under_way()
     jobs = state.queue().jobs(RECENT)
-    under_way = [job["id"] for job in jobs if job["kind"] in ("import", "demo") and job["state"] in OPEN]
-    if under_way:
-        asking.progress(under_way)
     mine = next((job for job in jobs if job["id"] == st.session_state.get("import_job")), None)
     if mine is None or mine["state"] in OPEN:
         return

@@ -23,10 +23,9 @@ def empty(message: str) -> None:
         )
         with st.container(horizontal=True, vertical_alignment="center"):
             if st.button("Load the demo", icon=":material/science:", type="primary"):
-                st.session_state["demo_job"] = state.queue().load_demo()
+                state.queue().load_demo()
             st.page_link(paths.IMPORTS, label="Import your own files", icon=":material/upload_file:")
-        if "demo_job" in st.session_state:
-            asking.progress([st.session_state["demo_job"]])
+        asking.imports_under_way()
 
 
 def run() -> Run:

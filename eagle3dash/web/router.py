@@ -6,6 +6,8 @@ Streamlit run a page without this frame for the first visitor of a deep link.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from eagle3dash.errors import Eagle3Error
@@ -28,7 +30,9 @@ MENU = {
     ],
 }
 
-st.set_page_config(page_title="eagle3dash", page_icon=":material/speed:", layout="wide")
+HERE = Path(__file__).parent
+st.set_page_config(page_title="eagle3dash", page_icon=str(HERE / "icon.svg"), layout="wide")
+st.logo(str(HERE / "logo.svg"), icon_image=str(HERE / "icon.svg"), size="large")
 page = st.navigation(MENU)
 try:
     page.run()

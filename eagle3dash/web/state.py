@@ -7,19 +7,16 @@ Streamlit's caches can be emptied by anybody, and nobody would close what was in
 from __future__ import annotations
 
 import functools
-import logging
 import os
 import secrets
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from eagle3dash.jobs import demo
 from eagle3dash.jobs.devices import best
 from eagle3dash.jobs.queue import Queue
 from eagle3dash.store import Store
 
-log = logging.getLogger("eagle3dash")
 _lock = threading.RLock()
 
 
@@ -66,12 +63,11 @@ def token() -> str:
 
 
 def start(url: str) -> None:
-    """Opens the store, tells the command line where the dashboard is, and brings the demo into a store that is empty."""
+    """Opens the store and tells the command line where the dashboard is. A store that was never used gets the demo."""
     here = dashboard()
     here.store.announce(url, here.token)
-    names = demo.load_into_empty(here.store)
-    if names:
-        log.info("brought in the demo: %s", ", ".join(names))
+    if not (here.store.runs() or here.store.trash() or here.store.jobs(1)):
+        here.queue.load_demo()
 
 
 def close() -> None:

@@ -25,6 +25,7 @@ from eagle3dash.errors import BadInput
 from eagle3dash.web import state
 
 CHUNK = 64 << 20  # most bytes a request may carry
+WRITE = 1 << 20  # bytes handed to the disk at a time
 RESERVE = 1 << 30  # bytes of disk that uploads leave free
 STALE_S = 24 * 3600
 DEEPEST = 6  # folders of a dropped tree that are kept
@@ -118,10 +119,15 @@ async def _append(request: Request, path: Path, offset: int, size: int) -> Respo
     with path.open("r+b" if offset else "wb") as out:
         out.seek(offset)
         out.truncate()
+        end, held = min(size, offset + CHUNK), bytearray()
         async for piece in request.stream():
-            if out.tell() + len(piece) > min(size, offset + CHUNK):
+            held += piece
+            if out.tell() + len(held) > end:
                 return _problem(413, "The chunk is longer than it said.")
-            await run_in_threadpool(out.write, piece)
+            if len(held) >= WRITE:
+                await run_in_threadpool(out.write, held)
+                held = bytearray()
+        await run_in_threadpool(out.write, held)
     return JSONResponse({"have": _have(path)})
 
 

@@ -18,23 +18,8 @@ from eagle3dash.jobs.selection import claims, default_slots, labels, steps_for
 from eagle3dash.records import Import, Run
 from eagle3dash.web import state
 
-# where a proven fault shows: the drop that it causes (DESIGN section 8, by family)
-TRAINING_FAULTS = {
-    "drafter-weak",
-    "loss-mask-shifted",
-    "off-distribution",
-    "wrong-rope",
-    "wrong-vocab-map",
-    "low-vocab-coverage",
-}
-ENGINE_FAULTS = {
-    "engine-loss",
-    "dead-acceptance",
-    "pinned-acceptance",
-    "too-good-acceptance",
-    "position-cliff",
-    "later-steps-loss",
-}
+# where a proven fault of a family shows: the bar whose drop it causes
+SHOWS_AT = {"training": "training", "drafter file": "training", "features": "serving", "engine": "served"}
 DRAWN_POINTS = 1000
 TOP = 12  # combinations drawn unless all are asked for
 
@@ -42,9 +27,9 @@ TOP = 12  # combinations drawn unless all are asked for
 def stages(document: dict[str, Any]) -> list[Stage]:
     """The bars of the four numbers, with the drop that an error finding explains marked as the fault."""
     numbers = document["numbers"]
-    errors = {finding["id"] for finding in document["findings"] if finding["severity"] == "error"}
-    at_training, at_engine = errors & TRAINING_FAULTS, errors & ENGINE_FAULTS
-    at_features = errors - TRAINING_FAULTS - ENGINE_FAULTS
+    family = {check["id"]: check["family"] for check in document["checked"]}
+    errors = [finding["id"] for finding in document["findings"] if finding["severity"] == "error"]
+    faults = {SHOWS_AT.get(family.get(error, ""), "served") for error in errors}
     return [
         Stage("expected\nper row", "expected", numbers.get("expected")),
         Stage(
@@ -52,7 +37,7 @@ def stages(document: dict[str, Any]) -> list[Stage]:
             "training",
             numbers.get("replayed_training_rows"),
             "training code or checkpoint",
-            fault=bool(at_training),
+            fault="training" in faults,
         ),
         Stage(
             "replayed on\ntraining features\nper round",
@@ -66,9 +51,9 @@ def stages(document: dict[str, Any]) -> list[Stage]:
             "serving",
             numbers.get("replayed_serving"),
             "other features in serving",
-            fault=bool(at_features),
+            fault="serving" in faults,
         ),
-        Stage("served\nper round", "served", numbers.get("served"), "the engine", fault=bool(at_engine)),
+        Stage("served\nper round", "served", numbers.get("served"), "the engine", fault="served" in faults),
     ]
 
 
@@ -138,11 +123,14 @@ def records(frame: Any) -> list[dict[str, Any]]:
 
 
 def marked(run: Run) -> tuple[list[Any] | None, list[Any] | None]:
-    """The states that the drafter was trained on and those it is served, as their captures name them.
+    """The states that the drafter was trained on and those it is served: as the diagnosis proved, where there is one.
 
-    Trained: the slots that the training capture's convention feeds. Served: what the serving capture holds or claims.
+    Before that, trained: the slots that the training capture's convention feeds; served: what the serving capture claims.
     """
-    return _fed(run, "training"), _fed(run, "serving")
+    document = state.queue().cached(Question("diagnose", run.name))
+    wiring = document["wiring"] if document else {}
+    trained, served = wiring.get("trained_states"), wiring.get("served_states")
+    return trained or _fed(run, "training"), served or _fed(run, "serving")
 
 
 def _fed(run: Run, role: str) -> list[Any] | None:

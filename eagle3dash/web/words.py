@@ -20,6 +20,11 @@ def number(value: float | None, digits: int = 2) -> str:
     return "no data" if value is None else f"{value:,.{digits}f}"
 
 
+def count(n: int, noun: str) -> str:
+    """1 text, 8 texts"""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def size(count: float) -> str:
     """Bytes as a person says them: 15.2 MB."""
     for unit in ("bytes", "KB", "MB", "GB"):

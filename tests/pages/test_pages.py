@@ -1,0 +1,145 @@
+"""Every page on an empty store and on the demo: its title is its question, nothing fails, nothing is left unsaid."""
+
+import json
+
+import pytest
+from conftest import ANSWERED, ROOT, UNASKED
+
+PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
+OF_A_RUN = ["acceptance", "diagnosis", "features", "layers"]
+
+
+def charts(app):
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+
+
+def texts(app):
+    found = [*app.markdown, *app.caption, *app.error, *app.warning, *app.success, *app.info]
+    return "\n".join(str(one.value) for one in found).replace("\\", "")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_empty_store(page, visit, empty_store):
+    app = visit(page)
+    assert not app.exception
+    assert not app.error
+    assert app.title[0].value.endswith("?")
+    if page != "jobs":
+        assert "There is no run yet." in texts(app)
+        assert any(button.label == "Load the demo" for button in app.button)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_demo_answered(page, visit, demo_store):
+    app = visit(page, run=ANSWERED)
+    assert not app.exception
+    assert app.title[0].value.endswith("?")
+    assert len(charts(app)) == {
+        "overview": 1,
+        "diagnosis": 1,
+        "acceptance": 4,
+        "features": 2,
+        "layers": 1,
+        "compare": 3,
+    }.get(page, 0)
+    for chart in charts(app):
+        assert chart["layout"]["title"]["text"]
+
+
+@pytest.mark.parametrize("page", OF_A_RUN)
+def test_demo_not_asked_yet_offers_to_ask(page, visit, demo_store):
+    app = visit(page, run=UNASKED)
+    assert not app.exception
+    assert any(button.label.startswith(("Diagnose", "Replay", "Compare", "Try")) for button in app.button)
+    assert "It runs on" in texts(app)
+
+
+@pytest.mark.parametrize("page", OF_A_RUN)
+def test_a_run_that_does_not_exist_in_the_url_is_ignored(page, visit, demo_store):
+    app = visit(page, run="<b>no such run</b>")
+    assert not app.exception
+    assert app.selectbox(key="run").value in (ANSWERED, UNASKED)
+
+
+def test_diagnosis_names_the_states(visit, demo_store):
+    app = visit("diagnosis", run=ANSWERED)
+    shown = texts(app)
+    assert "wrong-aux-states" in shown
+    assert len(app.error) == 1
+    assert any("0, 2, 15" in code.value or "[0, 2, 15]" in code.value for code in app.code)
+    waterfall = charts(app)[0]
+    assert waterfall["layout"]["yaxis"]["range"] == [1, 5]
+    assert "bonus token included" in waterfall["layout"]["yaxis"]["title"]["text"]
+
+
+def test_acceptance_shows_served_beside_replayed_on_the_same_axis(visit, demo_store):
+    app = visit("acceptance", run=ANSWERED)
+    values = {metric.label: metric.value for metric in app.metric}
+    assert values == {"Replayed on training features": "1.75", "Replayed on serving features": "1.07", "Served": "1.07"}
+    histogram = charts(app)[0]
+    assert [trace["name"] for trace in histogram["data"]] == [
+        "replayed on training features",
+        "replayed on serving features",
+        "served",
+    ]
+    assert histogram["layout"]["xaxis"]["range"] == [0.5, 5.5]
+
+
+def test_layers_marks_the_trained_and_the_served_combination(visit, demo_store):
+    labels = charts(visit("layers", run=ANSWERED))[0]["layout"]["yaxis"]["ticktext"]
+    assert "trained" in labels[0] and labels[0].startswith("0 · 2 · 15")
+    assert any(label.startswith("2 · 15 · 27") and "served" in label for label in labels)
+
+
+def test_layers_can_show_all(visit, demo_store):
+    few = charts(visit("layers", run=ANSWERED))[0]["layout"]["yaxis"]["ticktext"]
+    every = charts(visit("layers", run=ANSWERED, all="true"))[0]["layout"]["yaxis"]["ticktext"]
+    assert (len(few) <= 14, len(every)) == (True, 24)
+
+
+def test_features_matches_each_slot(visit, demo_store):
+    app = visit("features", run=ANSWERED, quantity="relative_error")
+    assert app.get("button_group")
+    marks = [mark for row in charts(app)[0]["data"][0]["text"] for mark in row if "★" in mark]
+    assert len(marks) == 3
+    assert "slot 0 (HF[2] by its name) holds **HF[2]**" in texts(app)
+
+
+def test_compare_shows_only_differences_unless_asked(visit, demo_store):
+    few = visit("compare").dataframe[0].value
+    every = visit("compare", differences="false").dataframe[0].value
+    assert 0 < len(few) < len(every)
+    assert (few[ANSWERED] != few[UNASKED]).all()
+
+
+def test_overview_says_which_run_is_ill(visit, demo_store):
+    shown = texts(visit("overview"))
+    assert "tokens are lost" in shown
+    assert "no verdict yet" in shown
+
+
+def test_overview_finds_by_name(visit, demo_store):
+    shown = texts(visit("overview", find="fixed"))
+    assert UNASKED in shown and ANSWERED not in shown
+
+
+def test_imports_lists_what_was_inferred(visit, demo_store):
+    app = visit("imports", run=ANSWERED)
+    labels = " ".join(expander.label for expander in app.expander).replace("\\", "")
+    assert all(kind in labels for kind in ("drafter", "capture, training", "capture, serving", "log", "target"))
+    assert len(app.get("bidi_component")) == 1
+
+
+def test_names_from_outside_stay_text(visit, demo_store):
+    from eagle3dash.web import state
+
+    name = "<img src=x onerror=alert(1)> ![i](http://evil/p.png)"
+    state.store().update_run(UNASKED, rename=name)
+    try:
+        for page in PAGES:
+            app = visit(page, run=name)
+            assert not app.exception
+            for one in [*app.markdown, *app.caption]:
+                assert "<img" not in str(one.value) and "![i](" not in str(one.value)
+    finally:
+        state.store().update_run(name, rename=UNASKED)
