@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from eagle3dash.drafter.memory import rows_that_fit
+from eagle3dash.drafter.memory import SCORES_CAP, rows_that_fit
 from eagle3dash.drafter.norm import rms_norm, widened
 from eagle3dash.drafter.rope import Rotary
 from eagle3dash.drafter.weights import Weights
@@ -57,7 +57,7 @@ def look_back(
 
     Returns [R, nh * hv]. One softmax over t + 1 + j keys a row; never holds more than a chunk of [nh, R, S] scores.
     """
-    size = rows_that_fit(q.device, 4 * q.shape[0] * (int(rows[-1]) + 1), share=16) if len(rows) else 1
+    size = rows_that_fit(q.device, 4 * q.shape[0] * (int(rows[-1]) + 1), SCORES_CAP)
     parts = []
     for at in range(0, len(rows), size):
         cut = slice(at, at + size)

@@ -32,10 +32,10 @@ def embeddings() -> torch.Tensor:
     return torch.from_numpy(gguf.quants.dequantize(stored.data, stored.tensor_type))
 
 
-def demo_drafter(dtype: torch.dtype) -> Model:
+def demo_drafter(dtype: torch.dtype, device: str = "cpu") -> Model:
     config = json.loads((DEMO / "drafter" / "config.json").read_text())
     converted = convert(config, load_file(DEMO / "drafter" / "model.safetensors"))
-    return Model(converted.record.spec, converted.tensors, embedding=embeddings(), dtype=dtype)
+    return Model(converted.record.spec, converted.tensors, embedding=embeddings(), device=device, dtype=dtype)
 
 
 @pytest.fixture(scope="module")
