@@ -118,6 +118,8 @@ def _sample(name: str, labels: dict[str, str], value: float | None, line: int, s
         series.counts[COUNTS[base]] = series.counts.get(COUNTS[base], 0) + round(value)
     elif base in GAUGES:
         series.gauges[GAUGES[base]] = value
+        if GAUGES[base] in ("num_steps", "num_draft_tokens") and value:
+            found.set(GAUGES[base], round(value))
 
 
 def _rank(labels: dict[str, str]) -> str | None:
@@ -181,9 +183,6 @@ def _window(rank: str | None, before: Series, after: Series, cumulative: bool, f
 def _gauges(series: Series, found: Found) -> tuple[float | None, float | None, dict]:
     """SGLang prints averages: length with the bonus; the rate under one of two definitions."""
     length, rate = series.gauges["accept_length"], series.gauges.get("accept_rate")
-    for name in ("num_steps", "num_draft_tokens"):
-        if series.gauges.get(name):
-            found.set(name, round(series.gauges[name]))
     if length < 1.0:
         return None, None, {}
     if rate is None or not 0.0 <= rate <= 1.0:

@@ -6,13 +6,15 @@ It knows no engine's words, only who reads which marks.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from eagle3dash.formats.logs import benches, fragments, llamacpp, sglang, startup, tensorrt, vllm, warnings
 from eagle3dash.formats.logs.collect import Found, one_tensor_rank
-from eagle3dash.formats.logs.lines import Tally, lines
+from eagle3dash.formats.logs.lines import Line, Tally, lines
 from eagle3dash.records import Progress
 
+Reader = Callable[[Line, Found], None]
 READERS = (sglang, vllm, llamacpp, tensorrt, benches, fragments, startup, warnings)
 MARKS = tuple((mark, module.read) for module in READERS for mark in module.MARKS)
 CORES = (  # every mark holds one of these: few, so that scanning a large log stays cheap
@@ -53,7 +55,7 @@ FORMS = (  # how a server writes any line, for logs without a word of acceptance
 def read(path: Path, found: Found, tally: Tally, progress: Progress) -> None:
     wanted = [core.encode() for core in CORES]
     for line in lines(path, wanted, tally, progress):
-        for reader in dict.fromkeys(reader for mark, reader in MARKS if mark in line.text):
+        for reader in _readers(line.text):
             reader(line, found)
     found.engine = found.engine or found.state.get("bench engine") or _engine_by_form(path)
     fragments.finish(found)
@@ -69,6 +71,15 @@ def read(path: Path, found: Found, tally: Tally, progress: Progress) -> None:
         found.infer(
             "windows", f"{len(found.server.kept)} averages of {found.server.lines} lines", "more lines than are kept"
         )
+
+
+def _readers(text: str) -> Iterable[Reader]:
+    """Who reads this line. The two lines that fill a log have one reader each."""
+    if "Decode batch" in text:
+        return (sglang.read,)
+    if "SpecDecoding metrics:" in text:
+        return (vllm.read,)
+    return dict.fromkeys(reader for mark, reader in MARKS if mark in text)
 
 
 def _engine_by_form(path: Path) -> str | None:
