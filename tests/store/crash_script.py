@@ -73,10 +73,22 @@ def full(store):
     two(store, 4)
 
 
+def full_at_checkpoint(store):
+    """The catalogue's file cannot grow, its log still can: commits hold, the checkpoint after them fails for good."""
+    two(store, 1)
+    size = (store.folder / "catalog.duckdb").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    for number in (2, 3):
+        add(store, f"run {number}", lambda s, n=number: log(n, windows(4000)))
+        print(sorted(run.name for run in store.runs()), flush=True)
+
+
 def main(what, folder):
     with Store.open(Path(folder), url="http://127.0.0.1:1") as store:
         if what == "full":
             full(store)
+        elif what == "full at checkpoint":
+            full_at_checkpoint(store)
         elif what == "hold":
             store.announce("http://127.0.0.1:8501", "secret")
             print("held", flush=True)

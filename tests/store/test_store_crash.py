@@ -83,3 +83,13 @@ def test_a_full_disk_is_said_and_costs_nothing(tmp_path):
     assert all("Free some space" in line for line in told[1:3])
     with Store.open(tmp_path) as store:
         assert_whole(store, ["run 1", "run 4"])
+
+
+def test_a_disk_full_after_the_commit_costs_nothing_and_the_store_goes_on(tmp_path):
+    process = start("full at checkpoint", tmp_path)
+    told = process.communicate(timeout=60)[0].splitlines()
+    assert process.returncode == 0
+    assert told == ["run 1", "['run 1', 'run 2']", "['run 1', 'run 2', 'run 3']"]
+    assert (tmp_path / "catalog.duckdb.wal").stat().st_size > 100_000  # no checkpoint could take it in
+    with Store.open(tmp_path) as store:
+        assert [len(run.logs[0].record.windows) for run in store.runs()] == [4000, 4000, 50]
