@@ -56,7 +56,7 @@ def read(
         used = sorted({i for thing in found for i in thing["files"]})
         meter.at(2 * total - sum(files[i].bytes for i in used), "hashing")
         sources = {i: _source(files[i], before[i], meter) for i in used}
-        imports = [_import(thing, sources, scratch) for thing in found]
+        imports = _imports(found, sources, scratch)
         _check_role(imports, role)
         for item in imports:
             for sha256 in item.tensors:
@@ -128,11 +128,18 @@ def _request(
     }  # fmt: skip
 
 
+def _imports(found: list[dict[str, Any]], sources: dict[int, Source], scratch: Path) -> list[Import]:
+    """Things as the child reported them, as records. The child is not trusted: what it names must be there."""
+    try:
+        return [_import(thing, sources, scratch) for thing in found]
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OSError) as error:
+        raise BadInput(f"The process that reads files gave an unusable answer ({type(error).__name__}).") from error
+
+
 def _import(thing: dict[str, Any], sources: dict[int, Source], scratch: Path) -> Import:
-    """A thing as the child reported it, as a record. The child is not trusted: what it names must be there."""
     for sha256 in thing["tensors"]:
         if not SHA256.fullmatch(sha256) or not stat.S_ISREG(os.lstat(scratch / f"{sha256}.safetensors").st_mode):
-            raise BadInput("The process that reads files gave an unusable answer. Nothing was stored.")
+            raise ValueError(f"no tensor file {sha256[:80]}")
     mine = tuple(sources[i] for i in thing["files"])
     values = {**thing, "sources": [to_json(source) for source in mine], "sha256": ""}
     del values["files"]

@@ -32,6 +32,7 @@ SPARE_DISK = 256 << 20
 OPEN_FILES = 256
 NO_MEMORY = "reading needs more memory than a file of this size may take. It is damaged or hostile."
 PR_SET_PDEATHSIG = 1
+CLONE_NEWNET = 0x40000000
 
 
 def main() -> None:
@@ -111,7 +112,7 @@ def _job(request: dict[str, Any], replies: BinaryIO) -> Job:
 
 
 def _limit(seconds: int, files: list[File]) -> None:
-    """No more memory, time, files and disk than these files can need; die with the parent; no core dump."""
+    """No more memory, time, files and disk than these files can need; no network; die with the parent; no core dump."""
     total, largest = sum(file.bytes for file in files), max(file.bytes for file in files)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     memory = mapped + SPARE_MEMORY + total + 2 * largest
@@ -122,7 +123,9 @@ def _limit(seconds: int, files: list[File]) -> None:
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         last = value + 5 if name == "CPU" and hard == resource.RLIM_INFINITY else value  # SIGXCPU first, which says why
         resource.setrlimit(kind, (value, last))
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.unshare(CLONE_NEWNET)  # no network; only root may do this, for others it does nothing
 
 
 if __name__ == "__main__":

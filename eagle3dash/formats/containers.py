@@ -48,8 +48,9 @@ class Leaf:
             return self._pread(a, b)
         part = self.held[a:b]
         copy = part.clone(memory_format=torch.contiguous_format)
-        if self.mapped and part.is_contiguous():
-            _forget(part.data_ptr(), part.numel() * part.element_size())
+        if self.mapped and part.numel():
+            span = 1 + sum((size - 1) * stride for size, stride in zip(part.shape, part.stride(), strict=True))
+            _forget(part.data_ptr(), span * part.element_size())
         return copy
 
     def read(self) -> torch.Tensor:
@@ -83,7 +84,10 @@ class Leaf:
 
 
 def _forget(address: int, length: int) -> None:
-    """Give the pages of a read part of a private file mapping back, so that memory does not grow with the file."""
+    """Give the pages of a private file mapping back, so that memory does not grow with the file.
+
+    Nothing is ever written to the mapping, so pages that are needed again come from the file as they were.
+    """
     page = mmap.PAGESIZE
     start = -(-address // page) * page
     size = (address + length) // page * page - start

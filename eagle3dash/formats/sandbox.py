@@ -27,7 +27,6 @@ TICK = 0.2
 START_SECONDS = 120
 BASE_SECONDS = 120
 BYTES_A_SECOND = 4_000_000
-MAX_REPLY = 1 << 30
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 QUIET = {
     "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1",
@@ -49,7 +48,8 @@ class Child:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, bufsize=0, cwd="/", start_new_session=True,
             env={**{key: os.environ[key] for key in KEPT if key in os.environ}, **QUIET, "PYTHONPATH": str(root)},
         )  # fmt: skip
-        self.buffer = bytearray()
+        self.lines: list[bytes] = []  # whole messages, not yet looked at
+        self.parts: list[bytes] = []  # of the message that is still coming in
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.process.stdout, selectors.EVENT_READ)
 
@@ -65,18 +65,23 @@ class Child:
 
     def message(self, seconds: float) -> dict[str, Any] | None:
         """The next message, None after `seconds` without one, {"exit": None} when the child is gone."""
-        if b"\n" not in self.buffer:
+        if not self.lines:
             if not self.selector.select(seconds):
                 return None
             block = os.read(self.process.stdout.fileno(), 1 << 20)
-            if not block or len(self.buffer) > MAX_REPLY:
+            if not block:
                 return {"exit": None}
-            self.buffer += block
-            if b"\n" not in block:
+            *whole, rest = block.split(b"\n")
+            if whole:
+                self.lines = [b"".join([*self.parts, whole[0]]), *whole[1:]]
+                self.parts = []
+            self.parts.append(rest)
+            if not whole:
                 return None
-        line, _, rest = self.buffer.partition(b"\n")
-        self.buffer = rest
-        return json.loads(line)
+        try:
+            return json.loads(self.lines.pop(0))
+        except (ValueError, RecursionError):  # whatever took the child over does not speak our language
+            return {"exit": None}
 
     def stop(self) -> None:
         """Kill the child and everything that it started, and let go of its pipes."""

@@ -229,6 +229,37 @@ def test_a_drafter_config_with_absurd_sizes(tmp_path):
         formats.read([folder], tmp_path / "out")
 
 
+def memory(pid: int, what: str) -> int:
+    """VmRSS or VmHWM of a process in KB; 0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/status").read_text().split(f"{what}:")[1].split()[0])
+    except (OSError, IndexError):
+        return 0
+
+
+@pytest.mark.parametrize("name", ["a.safetensors", "data_0.pt"])
+def test_memory_does_not_grow_with_the_file(tmp_path, name):
+    path, rows = tmp_path / name, 12_000
+    states = torch.ones(rows, 3, 1024)  # 147 MB
+    if name.endswith(".pt"):
+        torch.save({"input_ids": torch.arange(rows), "hidden_states": list(states.unbind(1))}, path)
+    else:
+        save_file({"token_ids": torch.arange(rows), "hidden_states": states}, path)
+    del states
+    peak, base = [0], [0]
+
+    def watch(done, total, message):
+        for reader in children():
+            base[0] = memory(reader, "VmRSS")
+            workers = Path(f"/proc/{reader}/task/{reader}/children").read_text().split()
+            peak[0] = max([peak[0], *(memory(int(worker), "VmHWM") for worker in workers)])
+
+    before = memory(os.getpid(), "VmRSS")
+    formats.read([path], tmp_path / "out", progress=watch)
+    assert 0 < peak[0] < base[0] + 60_000
+    assert memory(os.getpid(), "VmRSS") < before + 50_000
+
+
 def test_a_killed_reader_is_a_message_and_the_next_request_works(tmp_path):
     path = tmp_path / "data_0.pt"
     path.write_bytes(SOUND)
