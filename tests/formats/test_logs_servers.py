@@ -64,7 +64,7 @@ def test_one_line_out_of_line_is_named(tmp_path):
 
 def test_a_rate_alone_follows_the_definition_of_the_others(tmp_path):
     lines = [decode(n, n / 4, i) for i, n in enumerate((1.9, 2.3, 2.5, 2.9, 3.1))]
-    cut = "[2026-01-01 10:00:09 TP0] Decode batch, #running-req: 4, #token: 446, token usaccept rate: 0.50, cuda graph: True\n"
+    cut = "[2026-01-01 10:00:09 TP0] Decode batch, #running-req: 4, #token: 4, token usaccept rate: 0.50, npu graph: True\n"
     window = read(tmp_path, "".join(lines) + cut).log.windows[-1]
     assert window.accept_length is None
     assert window.acceptance_rate == pytest.approx(1 / 3)
@@ -74,7 +74,8 @@ def test_a_rate_alone_follows_the_definition_of_the_others(tmp_path):
 def test_start_up_of_sglang(tmp_path):
     log = read(tmp_path, ARGS % (3, 1, 4) + decode(2.5, 0.5)).log
     wanted = {"model": "meta/Llama-3.1-8B", "drafter": "me/drafter", "method": "eagle3", "tp": 2, "dp": 4, "num_steps": 3}
-    wanted |= {"topk": 1, "num_draft_tokens": 4, "attention_backend": "fa3", "dtype": "bfloat16", "kv_cache_dtype": "fp8_e4m3"}
+    wanted |= {"topk": 1, "num_draft_tokens": 4, "attention_backend": "fa3", "dtype": "bfloat16"}
+    wanted |= {"kv_cache_dtype": "fp8_e4m3"}
     assert wanted.items() <= log.settings.items()
     assert log.steps == 3
     tree = read(tmp_path, ARGS % (5, 8, 32) + decode(3.79, 0.09)).log
@@ -228,3 +229,27 @@ def test_acceptance_table(tmp_path):
     text += "100,200,90,1.9,0.6,0.3\n"
     log = read(tmp_path, text, "acceptance.csv").log
     assert (log.steps, log.windows[0].accept_length, log.windows[0].survival) == (2, 1.9, (0.6, 0.3))
+
+
+CUTS = [("accept len: 2.5", "accept_length"), ("accept rate: 0.", "acceptance_rate"), ("(token/s): 18", "throughput")]
+CUTS += [("Drafted: 60", "drafted")]
+
+
+@pytest.mark.parametrize(("end", "name"), CUTS)
+def test_a_number_cut_at_the_end_of_the_line_is_no_number(tmp_path, end, name):
+    whole = spec(2.01, 206, 609, (0.601, 0.286, 0.128)) if name == "drafted" else decode(2.57, 0.52, speed=182.25)
+    window = read(tmp_path, whole[: whole.index(end) + len(end)]).log.windows[0]
+    assert getattr(window, name) is None
+    assert window.running == (None if name == "drafted" else 4)
+
+
+def test_processes_name_their_engine(tmp_path):
+    lines = [spec(1.5, 50, 300, (0.3, 0.1, 0.1)).replace("APIServer", f"EngineCore_DP{rank}") for rank in (0, 1)]
+    assert [w.rank for w in read(tmp_path, "".join(lines)).log.windows] == ["Engine 000", "Engine 001"]
+
+
+def test_report_of_trtllm_bench(tmp_path):
+    text = "TensorRT LLM Version:\t1.2.0\n[DT] AVERAGE: 3.00\n[DAR] MINIMUM: 0.10\n[DAR] AVERAGE: 0.40\n"
+    log = read(tmp_path, text + "[AL] MINIMUM: 1.20\n[AL] AVERAGE: 2.20\n", "report.txt").log
+    assert (log.engine, log.version) == ("trtllm", "1.2.0")
+    assert [(w.accept_length, w.acceptance_rate) for w in log.windows] == [(2.2, 0.4)]

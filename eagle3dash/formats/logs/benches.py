@@ -17,11 +17,12 @@ from eagle3dash.records import Window
 MARKS = (
     "Acceptance length", "Accept length", "acceptance length:", "acc_length", "Output throughput", "Latency:", "#questions",
     "num_drafts", "num_draft_tokens:", "num_accepted_tokens", "total_num_output_tokens", "acceptance at token", "tau_sim",
-    "Acceptance rate (%)", "Drafts:", "Draft tokens:", "Accepted tokens:", "Position ", "Average Accept",
+    "Acceptance rate (%)", "Drafts:", "Draft tokens:", "Accepted tokens:", "Position ",
+    "] AVERAGE", "accept_length", "acceptance_length",
 )  # fmt: skip
 PART = re.compile(
     r"(#questions|(?:Output (?:token )?t|T|\bt)hroughput(?: \(tok(?:en)?/s\))?|[Ll]atency"
-    r"|[Aa]ccept(?:ance)? [Ll]ength|acc_length)\s{0,4}[:=]\s{0,40}([\d.]{1,20})"
+    r"|[Aa]ccept(?:ance)?[ _][Ll]ength|acc_length)\s{0,4}[:=]\s{0,40}([\d.]{1,20})"
 )
 OFFLINE = re.compile(
     r"^\s{0,8}(total_num_output_tokens|num_drafts|num_draft_tokens|num_accepted_tokens|mean acceptance length"
@@ -31,6 +32,7 @@ TABLE = re.compile(
     r"^\s{0,8}(Acceptance rate \(%\)|Acceptance length|Drafts|Draft tokens|Accepted tokens|Position \d{1,3}(?: \(%\))?)"
     r"\s{0,4}:\s{1,60}([\d.]{1,20})\s{0,8}$"
 )
+REPORT = re.compile(r"^\s{0,8}\[(DT|ADT|DAR|AL)\] AVERAGE\s{0,4}: {0,4}([\d.]{1,20})")
 TRAIN = re.compile(r"\b(step|train_acc|train_tau_sim|train_loss|tau_sim)=([\d.eE+-]{1,20})")
 LATE = 40  # lines within which the parts of one summary stand
 
@@ -39,6 +41,8 @@ def read(line: Line, found: Found) -> None:
     text = line.text
     if "tau_sim" in text:
         _training(line, found)
+    elif match := REPORT.match(text):
+        _report(line, match.group(1), number(match.group(2)), found)
     elif match := OFFLINE.match(text):
         _offline(line, match.group(1), match.group(2), found)
     elif match := TABLE.match(text):
@@ -69,6 +73,21 @@ def _parts(line: Line, found: Found) -> None:
     found.state["bench engine"] = "sglang"
     found.definitions.setdefault("accept_length", "as printed by the benchmark, bonus counted")
     found.bench.add(Window(line.number, accept_length=length, throughput=waiting.get("throughput"), extra=extra))
+    waiting.clear()
+
+
+def _report(line: Line, name: str, value: float | None, found: Found) -> None:
+    """trtllm-bench: averages over requests of drafted, accepted, rate; the acceptance length closes them."""
+    waiting = found.state.setdefault("bench report", {})
+    waiting[name] = value
+    if name != "AL":
+        return
+    found.state["bench engine"] = "trtllm"
+    found.definitions.setdefault("accept_length", "mean over requests of tokens per iteration, bonus counted")
+    if value is not None and value >= 1.0:
+        found.bench.add(
+            Window(line.number, accept_length=value, acceptance_rate=waiting.get("DAR"), extra={"kind": "bench"})
+        )
     waiting.clear()
 
 

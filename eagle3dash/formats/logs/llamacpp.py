@@ -20,7 +20,7 @@ MARKS = (
     "n_predict",
     "n_drafted",
     "n_accept",
-    "accept    =",
+    "accept  ",
 )
 SLOT = re.compile(r"\bid {1,4}(\d{1,6}) \| task {1,4}(-?\d{1,12})")
 ACCEPTANCE = re.compile(
@@ -54,7 +54,7 @@ def _where(line: Line) -> tuple[str | None, dict]:
     if match := SLOT.search(line.text):
         extra |= {"slot": int(match.group(1)), "task": int(match.group(2))}
     clock = CLOCK.match(line.text)
-    return clock.group(1) if clock else None, extra
+    return clock.group(1) if clock else line.outer, extra
 
 
 def _slot(line: Line, found: Found) -> None:

@@ -17,7 +17,9 @@ from eagle3dash.formats.logs.rates import NEW, OLD, Rates
 from eagle3dash.records import Progress, Window
 
 MARKS = ("vllm:spec_decode", "sglang:spec_", "vllm:num_requests_running", "sglang:num_running", "sglang:gen_throughput")
+MARKS += ("vllm_spec_decode", "sglang_spec_", "vllm_num_requests_running", "sglang_num_running", "llamacpp_")
 MARKS += ("vllm:cache_config_info", "llamacpp:", "process_start_time_seconds", "vllm:generation_tokens", "sglang:num_queue")
+OWNER = re.compile(r"^(vllm|sglang|llamacpp)_")  # some collectors replace the colon
 SAMPLE = re.compile(r"\s*([A-Za-z_:][\w:]{0,120})(?:\{([^}]{0,8000})\})?\s{1,4}(\S{1,40})")
 PAIR = re.compile(r'(\w{1,60})="((?:[^"\\]|\\.){0,300})"')
 COUNTS = {
@@ -100,7 +102,7 @@ def _snapshots(path: Path, found: Found, tally: Tally, progress: Progress) -> li
 def _sample(name: str, labels: dict[str, str], value: float | None, line: int, shot: Snapshot, found: Found) -> None:
     if name.endswith("_created") or labels.get("engine_type") == "draft":
         return
-    base = name.removesuffix("_total")
+    base = OWNER.sub(r"\1:", name.removesuffix("_total"))
     found.engine = found.engine or {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}.get(base.split(":")[0])
     for key in KEPT:
         if labels.get(key) not in (None, "", "None"):

@@ -72,7 +72,7 @@ def _read_one(line: Line, text: str, found: Found) -> None:
     extra |= {"ranks": tags} if (tags := ranks(where)) else {}
     extra |= {"time_outer": line.outer} if line.outer else {}
     rank = " ".join(f"{name.upper()}{value}" for name, value in tags.items()) or None
-    window = Window(line.number, stamps[-1] if stamps else None, rank, extra=extra, **values)
+    window = Window(line.number, stamps[-1] if stamps else line.outer, rank, extra=extra, **values)
     _rates(found).see(window)
     found.server.add(window)
 
@@ -92,6 +92,9 @@ def _values(labels: dict[str, str], line: Line, found: Found) -> tuple[dict[str,
     for label, text in labels.items():
         if name := _name(label):
             texts.setdefault(name, text)
+    last = _name(next(reversed(labels), ""))
+    if last in ("accept_len", "accept_rate", "throughput") and "running" in texts and _cut(texts[last]):
+        del texts[last]
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name in ("running", "queue", "tokens", "retracted", "transfer", "prealloc", "spec_tokens", "spec_rounds"):
@@ -105,6 +108,11 @@ def _values(labels: dict[str, str], line: Line, found: Found) -> tuple[dict[str,
         extra["cuda_graph"] = graph == "True"
     _accept(texts, values, extra, line, found)
     return values, extra
+
+
+def _cut(text: str) -> bool:
+    """The last value of a line that was cut off may lack digits: SGLang prints two decimals."""
+    return decimals(text) < 2 and text.replace(".", "").isdigit()
 
 
 def _accept(texts: dict[str, str], values: dict, extra: dict, line: Line, found: Found) -> None:

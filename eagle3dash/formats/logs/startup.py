@@ -14,11 +14,11 @@ from eagle3dash.formats.logs.collect import Found
 from eagle3dash.formats.logs.lines import Line
 
 MARKS = (
-    "ServerArgs(", "server_args=", "non-default args", "Initializing a V", "LLM engine (v", "speculative_config",
-    "--speculative", "server version", "  version ", "auxiliary layers", "auxiliary hidden state layers",
-    "ttention backend",
-    "FLASH_ATTN", "FlashInfer", "attention_backend", "TensorRT-LLM version", "build: ", "--draft-max", "temperature",
-    "decoding_type", "max_draft_len", "sglang version", "SGLang version", "SIMULATE_ACC",
+    "ServerArgs(", "server_args=", "non-default args", "args: Namespace", "Initializing a V", "LLM engine (v",
+    "speculative_config", "--speculative", "server version", "  version ", "auxiliary layers", "attention_backend",
+    "auxiliary hidden state layers", "ttention backend", "FLASH_ATTN", "FlashInfer", "TensorRT-LLM version", "build: ",
+    "TensorRT LLM Version", "--draft-max", "temperature", "decoding_type", "max_draft_len", "sglang version",
+    "SGLang version", "SIMULATE_ACC",
 )  # fmt: skip
 NAMES = {  # their name -> ours
     "model_path": "model",
@@ -85,7 +85,7 @@ VERSIONS = (
     (re.compile(r"LLM engine \(v(\d[\w.+-]{0,40})\)"), "vllm"),
     (re.compile(r"vLLM (?:API )?server version (\d[\w.+-]{0,40})"), "vllm"),
     (re.compile(r"[█▀▄ ]{2} {1,4}version (\d[\w.+-]{0,40})"), "vllm"),
-    (re.compile(r"TensorRT-LLM version:? (\d[\w.+-]{0,40})"), "trtllm"),
+    (re.compile(r"TensorRT[- ]LLM [vV]ersion:?\s{1,4}(\d[\w.+-]{0,40})"), "trtllm"),
     (re.compile(r"(?:sglang|SGLang)(?: version)?[ :=v]{1,4}(\d{1,2}\.\d{1,3}\.[\w.+-]{1,30})"), "sglang"),
     (re.compile(r"\bbuild: (\d{1,6} \([0-9a-f]{6,12}\))"), "llama.cpp"),
 )
@@ -107,7 +107,7 @@ def read(line: Line, found: Found) -> None:
     if "ServerArgs(" in text or "server_args=" in text:
         found.engine = found.engine or "sglang"
         _pairs(text[max(text.find("ServerArgs("), text.find("server_args=")) :], NAMES, found)
-    elif "non-default args" in text or "LLM engine (v" in text or "Initializing a V" in text:
+    elif "non-default args" in text or "args: Namespace" in text or "LLM engine (v" in text or "Initializing a V" in text:
         found.engine = found.engine or "vllm"
         _vllm(text, found)
     elif "--speculative" in text or "--draft-max" in text:

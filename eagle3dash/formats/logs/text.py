@@ -20,10 +20,11 @@ MARKS = tuple((mark, module.read) for module in READERS for mark in module.MARKS
 CORES = (  # every mark holds one of these: few, so that scanning a large log stays cheap
     "ccept", "Decode batch", "peculative", "SpecDecoding", "generation throughput", "utput throughput", "TRT-LLM", "draft",
     "Draft", "eval time", "n_predict", "atency:", "#questions", "tau_sim", "erver_args", "ServerArgs", "non-default args",
-    "Initializing a V", "LLM engine (v", "  version ", "server version", "LLM version", "lang version", "SGLang version",
-    "auxiliary", "ttention backend", "attention_backend", "build: ", "temperature", "FLASH_ATTN", "FlashInfer",
-    "decoding_type", "SIMULATE_ACC", "Detected EAGLE", "caling factor", "weights", "logit_bias", "CUDA graph", "predicted_",
-    "spec_", "ecodedTokens", "ecoded_tokens", "Position ", "acc_length", "num_output_tokens", "not found in params",
+    "args: Namespace", "Initializing a V", "LLM engine (v", "  version ", "server version", "LLM version", "LLM Version",
+    "lang version", "SGLang version", "auxiliary", "ttention backend", "attention_backend", "build: ", "temperature",
+    "FLASH_ATTN", "FlashInfer", "decoding_type", "SIMULATE_ACC", "Detected EAGLE", "caling factor", "weights", "logit_bias",
+    "CUDA graph", "predicted_", "spec_", "ecodedTokens", "ecoded_tokens", "Position ", "acc_length", "num_output_tokens",
+    "not found in params", "] AVERAGE",
 )  # fmt: skip
 GENERIC = {
     "temperature",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from eagle3dash.formats.logs.collect import Found
-from eagle3dash.formats.logs.lines import Line, fields, number, whole
+from eagle3dash.formats.logs.lines import Line, decimals, fields, number, whole
 from eagle3dash.records import Window
 
 MARKS = ("SpecDecoding metrics", "Speculative metrics", "Avg generation throughput", "Mean acceptance length:")
@@ -20,6 +20,7 @@ BODY = re.compile(r"SpecDecoding metrics:|Speculative metrics:|(?=\bMean accepta
 STAMP = re.compile(r"\b(?:INFO|WARNING|DEBUG|ERROR)\s{1,4}(\d\d-\d\d(?: \d\d:\d\d:\d\d(?:[.,]\d{1,6})?)?)(?=\s)")
 ISO = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 ENGINE = re.compile(r"\bEngine (\d{1,5}):")
+PROCESS = re.compile(r"\bEngineCore_DP(\d{1,5})\b")
 INCLUDED, EXCLUDED = "as printed, bonus counted", "printed without the bonus token (vLLM up to 0.8.5): 1 added"
 
 
@@ -39,7 +40,7 @@ def read(line: Line, found: Found) -> None:
 
 def _when(head: str, line: Line) -> tuple[str | None, dict[str, Any]]:
     stamps, full = STAMP.findall(head), ISO.findall(head)
-    own = stamps[-1] if stamps else (full[-1] if full else None)
+    own = stamps[-1] if stamps else (full[-1] if full else line.outer)
     outer = line.outer or (full[0] if stamps and full else None)
     return own, {"time_outer": outer} if outer else {}
 
@@ -55,7 +56,7 @@ def _engine(line: Line, found: Found) -> None:
     window = Window(
         line.number,
         when,
-        f"Engine {mark.group(1)}" if mark else None,
+        f"Engine {int(mark.group(1)):03d}" if mark else None,
         running=whole(labels.get("running")),
         throughput=number(labels.get("avg generation throughput")),
         extra=extra,
@@ -68,8 +69,8 @@ def _engine(line: Line, found: Found) -> None:
 def _near(line: Line, head: str, found: Found) -> Window | None:
     """The engine line that this acceptance line belongs to: named in its own prefix, else the latest one not yet taken."""
     waiting: dict[str | None, Window] = found.state.get("vllm engines", {})
-    if mark := ENGINE.search(head):
-        name = f"Engine {mark.group(1)}"
+    if mark := ENGINE.search(head) or PROCESS.search(head):
+        name = f"Engine {int(mark.group(1)):03d}"
         return waiting.pop(name, None) or Window(line.number, rank=name, extra={"engine_id": int(mark.group(1))})
     latest = max(waiting.values(), key=lambda w: w.line, default=None)
     if latest is None or line.number - latest.line > 50:
@@ -81,6 +82,7 @@ def _window(line: Line, head: str, labels: dict[str, str], found: Found) -> None
     found.engine = found.engine or "vllm"
     near = _near(line, head, found)
     when, extra = _when(head, line)
+    _drop_cut(labels)
     mean = _checked("mean acceptance length", labels, line, found, 0.0, 1000.0)
     rate = _percent(labels.get("avg draft acceptance rate", labels.get("draft acceptance rate")))
     accepted, drafted = whole(labels.get("accepted")), whole(labels.get("drafted"))
@@ -93,7 +95,10 @@ def _window(line: Line, head: str, labels: dict[str, str], found: Found) -> None
         known = found.state.setdefault("vllm bonus", {True: 0, False: 0})
         known[included] += 1
     steps = _steps(length, rate, accepted, drafted, positions)
-    rounds = _rounds(length, accepted, drafted, steps)
+    said = next(
+        (n for label in ("num drafts", "drafts", "number of drafts") if (n := whole(labels.get(label))) is not None), None
+    )
+    rounds = said if said is not None else _rounds(length, accepted, drafted, steps)
     if steps:
         extra["steps"] = steps
     if near:
@@ -103,6 +108,15 @@ def _window(line: Line, head: str, labels: dict[str, str], found: Found) -> None
         window = replace(window, running=near.running, throughput=near.throughput)
     _contradictions(window, found)
     found.server.add(window)
+
+
+def _drop_cut(labels: dict[str, str]) -> None:
+    """The last value of a line that was cut off may lack digits: it counts only with its unit or all its decimals."""
+    label, text = next(reversed(labels.items()), ("", ""))
+    units = {"accepted": "tokens", "drafted": "tokens", "accepted throughput": "tokens/s", "drafted throughput": "tokens/s"}
+    whole_unit = units.get(label, "") in text
+    if not whole_unit or (label == "mean acceptance length" and decimals(text) < 2 and number(text) is not None):
+        del labels[label]
 
 
 def _checked(name: str, labels: dict[str, str], line: Line, found: Found, low: float, high: float) -> float | None:
