@@ -80,8 +80,13 @@ def histogram(series: Sequence[Series], steps: int) -> Chart:
     return Chart("accept-length", fig, caption, f"Bar chart of tokens per round. {caption}", tuple(rows))
 
 
+def _opening(one: Series) -> str:
+    """The label at the beginning of a sentence; a run keeps its name as it is written."""
+    return one.label[:1].upper() + one.label[1:] if one.look in ROLES.values() else one.label
+
+
 def _histogram_sentence(one: Series) -> str:
-    counts, label = one.numbers.get("histogram"), one.label[:1].upper() + one.label[1:]
+    counts, label = one.numbers.get("histogram"), _opening(one)
     if not counts:
         mean = one.numbers.get("accept_length")
         return f"{label}: {number(mean)} on average; its source holds no single rounds."
@@ -127,7 +132,7 @@ def _rounds(total: int | None) -> str:
 
 
 def _position_sentence(one: Series, value: str) -> str:
-    values, label = one.numbers.get(value), one.label[:1].upper() + one.label[1:]
+    values, label = one.numbers.get(value), _opening(one)
     known = [(n, x) for n, x in enumerate(values or []) if x is not None]
     if not known:
         return f"{label}: no {value} by position."

@@ -18,6 +18,7 @@ COUNTED = {  # number of the diagnosis -> role, how it is counted
     "replayed_serving": ("serving", "per round"),
     "served": ("served", "per round"),
 }
+LANES = {"expected": -0.27, "training": -0.09, "serving": 0.09, "served": 0.27}  # apart, so that equal numbers are all seen
 
 
 def run_series(names: Sequence[str], documents: Sequence[dict[str, Any]]) -> list[Series]:
@@ -27,7 +28,7 @@ def run_series(names: Sequence[str], documents: Sequence[dict[str, Any]]) -> lis
 
 def numbers(runs: Sequence[tuple[str, dict[str, float | None]]], steps: int) -> Chart:
     """One line a run, one mark a number, one axis 1 .. K+1 for all. Hollow marks are per row, full ones per round."""
-    fig, rows = figure("The four numbers of each run", 190 + 44 * max(1, len(runs))), []
+    fig, rows, names = figure("The four numbers of each run", 190 + 52 * max(1, len(runs))), [], [name for name, _ in runs]
     for key, (role, counted) in COUNTED.items():
         look = ROLES[role]
         known = [(name, values.get(key)) for name, values in runs if values.get(key) is not None]
@@ -39,7 +40,8 @@ def numbers(runs: Sequence[tuple[str, dict[str, float | None]]], steps: int) -> 
         hollow = counted == "per row"
         fig.add_scatter(
             x=[value for _, value in known],
-            y=[plain(name) for name, _ in known],
+            y=[names.index(name) + LANES[role] for name, _ in known],
+            text=[plain(name) for name, _ in known],
             mode="markers",
             name=f"{look.label}, {counted}",
             marker={
@@ -48,13 +50,16 @@ def numbers(runs: Sequence[tuple[str, dict[str, float | None]]], steps: int) -> 
                 "size": 13,
                 "line": {"width": 2, "color": look.colour},
             },
-            hovertemplate="%{y}: %{x:.4f}" + f"<extra>{look.label}, {counted}</extra>",
+            hovertemplate="%{text}: %{x:.4f}" + f"<extra>{look.label}, {counted}</extra>",
         )
     fig.update_xaxes(**accept_axis(steps))
     fig.update_yaxes(
-        categoryorder="array", categoryarray=[plain(name) for name, _ in runs][::-1], range=[-0.6, max(1, len(runs)) - 0.4]
+        tickmode="array",
+        tickvals=list(range(len(runs))),
+        ticktext=[plain(name, 24) for name in names],
+        range=[max(1, len(runs)) - 0.45, -0.55],
     )
-    fig.update_layout(legend={"y": -0.3 - 0.6 / max(1, len(runs))})
+    fig.update_layout(showlegend=True, legend={"y": -0.3 - 0.6 / max(1, len(runs))})
     if not any(row["accept_length"] is not None for row in rows):
         nothing(fig)
     caption = " ".join(_sentence(name, values) for name, values in runs)

@@ -19,8 +19,9 @@ QUANTITIES = {
     "norm_ratio": "norm ratio, serving / training",
 }
 MEANING = (
-    "Cosine similarity: same direction, 1 is equal. Relative error: length of the difference over the length of the training "
-    "state, 0 is equal. Norm ratio: length in serving over length in training, 1 is equal. Each is a mean over aligned tokens."
+    "Cosine similarity: same direction, 1 is equal. Relative error: length of the difference over the length of the "
+    "training state, 0 is equal. Norm ratio: length in serving over length in training, 1 is equal. Each is a mean over "
+    "aligned tokens."
 )
 VALUES_FIT = 24  # states a side up to which a number fits into its cell
 

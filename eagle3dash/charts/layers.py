@@ -28,18 +28,19 @@ def combinations(
     """Bars of row_accept_length with low..high; the trained and the served combination stand out by text and fill."""
     marks = [_mark(row["states"], trained, served) for row in rows]
     fig = figure("Accept length of each layer combination, per row", 120 + 24 * max(3, len(rows)))
-    names = [f"{number_at + 1}" for number_at in range(len(rows))]
     for kind in ("", "trained", "served", "both"):
         chosen = [at for at, mark in enumerate(marks) if mark == kind]
         if chosen:
-            _bars(fig, [rows[at] for at in chosen], [names[at] for at in chosen], kind, role)
+            _bars(fig, [rows[at] for at in chosen], chosen, kind, role)
     labels = [
         plain(name_of(row["states"])) + (f"  <b>{MARKS[mark]}</b>" if mark else "")
         for row, mark in zip(rows, marks, strict=True)
     ]
-    fig.update_yaxes(categoryorder="array", categoryarray=names[::-1], tickmode="array", tickvals=names, ticktext=labels)
-    fig.update_xaxes(**accept_axis(steps), side="top")
-    fig.update_layout(showlegend=False, barmode="overlay", bargap=0.3, margin={"t": 84})
+    fig.update_yaxes(
+        tickmode="array", tickvals=list(range(len(rows))), ticktext=labels, range=[max(len(rows), 3) - 0.5, -0.5]
+    )
+    fig.update_xaxes(**accept_axis(steps))
+    fig.update_layout(showlegend=False, barmode="overlay", bargap=0.3)
     if not rows:
         nothing(fig)
     caption = _sentence(rows, trained, served)
@@ -65,11 +66,11 @@ def _mark(states: Sequence[Any], trained: Sequence[Any] | None, served: Sequence
     return "both" if is_trained and is_served else "trained" if is_trained else "served" if is_served else ""
 
 
-def _bars(fig: Any, rows: list[dict[str, Any]], names: list[str], kind: str, role: str) -> None:
+def _bars(fig: Any, rows: list[dict[str, Any]], places: list[int], kind: str, role: str) -> None:
     values = [row.get("row_accept_length") for row in rows]
     style = bar_style(ROLES["served" if kind == "served" else role])
     fig.add_bar(
-        y=names,
+        y=places,
         x=[None if v is None else v - 1 for v in values],
         base=1,
         orientation="h",

@@ -13,6 +13,8 @@ import plotly.graph_objects as go
 
 from eagle3dash.charts.theme import FAULT, NEUTRAL, NO_DATA, ROLES, Chart, accept_axis, bar_style, figure, number, plain
 
+SEEN = 0.005  # a smaller step is 0.00 to a reader
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -33,10 +35,13 @@ def waterfall(stages: Sequence[Stage], steps: int) -> Chart:
     for at, stage in zip(x, stages, strict=True):
         _bar(fig, at, stage)
     for at, stage in zip(x, stages, strict=True):
-        if lost[at] is not None and lost[at] > 0:
+        if lost[at] is not None and lost[at] >= SEEN:
             _loss(fig, at, stage, lost[at])
     fig.update_layout(barmode="stack", showlegend=False, bargap=0.35)
-    labels = ["<br>".join(plain(part) for part in stage.label.split("\n")) for stage in stages]
+    labels = [
+        f"<b>{number(stage.value)}</b><br>" + "<br>".join(plain(part) for part in stage.label.split("\n"))
+        for stage in stages
+    ]
     fig.update_xaxes(tickmode="array", tickvals=x, ticktext=labels, tickangle=0, range=[-0.6, len(stages) - 0.4])
     fig.update_yaxes(**accept_axis(steps))
     caption = _sentence(stages, lost)
@@ -74,7 +79,6 @@ def _bar(fig: go.Figure, at: int, stage: Stage) -> None:
         width=0.62,
         hovertemplate=f"{plain(stage.label)}: accept length {stage.value:.4f}<extra></extra>",
     )
-    fig.add_annotation(x=at, y=stage.value, text=f"<b>{stage.value:.2f}</b>", showarrow=False, yanchor="bottom", yshift=1)
 
 
 def _loss(fig: go.Figure, at: int, stage: Stage, lost: float) -> None:
@@ -101,7 +105,7 @@ def _loss(fig: go.Figure, at: int, stage: Stage, lost: float) -> None:
 def _sentence(stages: Sequence[Stage], lost: list[float | None]) -> str:
     steps = []
     for stage, drop in zip(stages, lost, strict=True):
-        if drop is None or abs(drop) < 0.005:
+        if drop is None or abs(drop) < SEEN:
             continue
         what = f"{stage.cause} {'costs' if drop > 0 else 'adds'} {abs(drop):.2f}"
         steps.append(what + (" (a way of counting, no fault)" if stage.counting else ""))

@@ -68,7 +68,7 @@ def findings(found: Sequence[dict[str, Any]]) -> None:
 def matches(document: dict[str, Any]) -> None:
     """What the features say, in one sentence: which training state each slot of serving holds."""
     held = "; ".join(
-        f"slot {cell['serving_slot']} ({words.state(cell['serving_state'])} by its name) holds "
+        f"slot {cell['serving_slot']} ({words.state(document['serving_states'][cell['serving_slot']])} by its name) holds "
         + (f"**{words.state(cell['training_state'])}**" if cell["matches"] else "**no captured training state**")
         for cell in document["best_cells"]
     )

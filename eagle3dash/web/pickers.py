@@ -66,7 +66,8 @@ def capture(run: Run) -> str:
 
 def log(run: Run) -> Import | None:
     """Which log of the run to draw over time (?log=); those with windows only. None when there is none."""
-    timed = {one.name: one for one in run.logs if one.record.windows}
+    most_first = sorted(run.logs, key=lambda one: -len(one.record.windows))
+    timed = {one.name: one for one in most_first if one.record.windows}
     if len(timed) < 2:
         return next(iter(timed.values()), None)
     return timed[st.selectbox("Log", list(timed), key="log", bind="query-params", width=420)]
