@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..records import Counts
-from .intervals import Interval, blocks, independent, interval
+from eagle3dash.analysis.intervals import Interval, blocks, independent, interval
+from eagle3dash.records import Counts
 
 
 def countable(tokens: int, steps: int, loss_mask: np.ndarray | None = None) -> np.ndarray:

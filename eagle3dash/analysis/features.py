@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..records import Progress, no_progress
-from . import forensics
+from eagle3dash.analysis import forensics
+from eagle3dash.records import Progress, no_progress
 
 LAGS = (-2, -1, 0, 1, 2)
 SAMPLE_TOKENS = 8192  # for lags and forensics
@@ -31,6 +31,7 @@ CLEAR = 2.0  # the second lowest error must be so many times the lowest
 # Below this (or twice the lowest seen) an error is the noise of two implementations in bf16: 0.005..0.015 between vLLM and
 # transformers on a 30-layer target. Other layers of that target are at 0.7 and more.
 NOISE = 0.05
+PART = 0.05  # share of tokens at noise, from which a slot that matches nothing on the whole is that state in part
 
 
 @dataclass(frozen=True)
@@ -90,18 +91,18 @@ class Sums:
     """(sum, count) of each cell."""
 
     def __init__(self, shape: tuple[int, int]):
-        self.total = np.zeros((*shape, 3))  # [N, M, (cosine, relative error, norm ratio)]
+        self.total = np.zeros((*shape, 4))  # [N, M, (cosine, relative error, norm ratio, is at noise)]
         self.count = np.zeros(shape)
         self.aligned = 0
         self.repeated = [0] * shape[1]
 
     def add(self, n: int, m: int, values: Values) -> None:
         """Adds the values of some tokens to cell (n, m)."""
-        self.total[n, m] += [float(v.double().sum()) for v in values]
+        self.total[n, m] += [float(v.double().sum()) for v in (*values, values[1] < NOISE)]
         self.count[n, m] += len(values[0])
 
     def means(self) -> np.ndarray:
-        """[N, M, 3]; NaN where no token was compared."""
+        """[N, M, 4]; NaN where no token was compared."""
         return self.total / np.where(self.count > 0, self.count, np.nan)[:, :, None]
 
 
@@ -223,7 +224,7 @@ def _document(
 
 
 def _cell(values: np.ndarray, n: int, m: int, training_label: Any) -> dict[str, Any]:
-    cosine, error, ratio = (_number(v) for v in values)
+    cosine, error, ratio, share = (_number(v) for v in values)
     return {
         "training_state": training_label,
         "training_slot": n,
@@ -231,6 +232,7 @@ def _cell(values: np.ndarray, n: int, m: int, training_label: Any) -> dict[str, 
         "cosine": cosine,
         "relative_error": error,
         "norm_ratio": ratio,
+        "share_at_noise": share,
     }
 
 
@@ -238,34 +240,44 @@ def best_of(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The cell of lowest relative error of one slot, and how sure that is.
 
     `clear`: the next state is at least CLEAR times as far; `noise`: as near as two implementations of one state come;
-    `matches`: clear and below MATCH. Where nothing matches and one state has the slot's direction, clearly, it is that
-    state at another scale (`scaled`). Without aligned tokens nothing matches."""
+    `matches`: clear and below MATCH. Where nothing matches: the state that a share of the tokens equals, and no other, is
+    it in part (`partly`); else the one that has the slot's direction, clearly, is it at another scale (`scaled`)."""
     known = sorted((c for c in cells if c["relative_error"] is not None), key=lambda c: c["relative_error"])
     if not known:
-        return {**cells[0], "next_error": None, "clear": False, "noise": False, "matches": False, "scaled": False}
+        nothing = dict.fromkeys(("clear", "noise", "matches", "scaled", "partly"), False)
+        return {**cells[0], "next_error": None, **nothing}
     near = _ranked(known, lambda c: c["relative_error"])
     turned = _ranked(known, lambda c: math.sqrt(max(0.0, 1.0 - c["cosine"] ** 2)))
     matches = near.clear and near.value < MATCH
-    scaled = not matches and turned.clear and turned.value < DIRECTION
-    chosen = turned if scaled else near
-    following = {"next_error": chosen.following, "clear": chosen.clear, "noise": chosen.cell["relative_error"] < NOISE}
-    return {**chosen.cell, **following, "matches": matches or scaled, "scaled": scaled}
+    equal = [cell for cell in known if (cell.get("share_at_noise") or 0.0) >= PART]
+    partly = not matches and len(equal) == 1
+    scaled = not matches and not partly and turned.clear and turned.value < DIRECTION
+    cell = equal[0] if partly else turned.cell if scaled else near.cell
+    others = [c["relative_error"] for c in known if c is not cell]
+    return {
+        **cell,
+        "next_error": min(others, default=None),
+        "clear": near.clear or partly or scaled,
+        "noise": cell["relative_error"] < NOISE,
+        "matches": matches or partly or scaled,
+        "scaled": scaled,
+        "partly": partly,
+    }
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """The nearest cell by some distance, its distance, that of the next, and whether the first is clearly nearer."""
+    """The nearest cell by some distance, that distance, and whether it is clearly nearer than the next."""
 
     cell: dict[str, Any]
     value: float
-    following: float | None
     clear: bool
 
 
 def _ranked(cells: Sequence[dict[str, Any]], distance: Callable[[dict[str, Any]], float]) -> Ranked:
     order = sorted(cells, key=distance)
     value, following = distance(order[0]), distance(order[1]) if len(order) > 1 else None
-    return Ranked(order[0], value, following, following is None or following > CLEAR * value)
+    return Ranked(order[0], value, following is None or following > CLEAR * value)
 
 
 def _number(value: float) -> float | None:

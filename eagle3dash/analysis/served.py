@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadInput
-from ..records import Log, Window
-from .acceptance import accept_length, alpha, alpha_of, interval_of, ratio, survival
-from .intervals import Interval, blocks, independent, interval
+from eagle3dash.analysis.acceptance import accept_length, alpha, alpha_of, interval_of, ratio, survival
+from eagle3dash.analysis.intervals import Interval, blocks, independent, interval
+from eagle3dash.errors import BadInput
+from eagle3dash.records import Log, Window
 
 TENSOR_RANK = re.compile(r"\b(?:attn_)?TP\s*(\d+)\b", re.IGNORECASE)
 

@@ -11,8 +11,8 @@ from itertools import permutations
 from math import perm
 from typing import Any
 
-from ..errors import BadInput
-from .acceptance import Tally, accept_length, ratio, survival
+from eagle3dash.analysis.acceptance import Tally, accept_length, ratio, survival
+from eagle3dash.errors import BadInput
 
 Choice = tuple[int, ...]
 SAMPLE_TOKENS = 8192

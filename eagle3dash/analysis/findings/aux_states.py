@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...records import Finding, Gap
-from ..states import default_states, settings
-from .evidence import Evidence, Label
-from .features import drifts
-from .told import accept_lengths, feature_loss_shown, feature_severity, listed, triples
-from .wiring import Slot
+from eagle3dash.analysis.findings.evidence import Evidence, Label
+from eagle3dash.analysis.findings.features import drifts
+from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, feature_severity, listed, triples
+from eagle3dash.analysis.findings.wiring import Slot
+from eagle3dash.analysis.states import default_states, settings
+from eagle3dash.records import Finding, Gap
 
 
 def wrong_aux_states(e: Evidence) -> list[Finding | Gap]:
@@ -79,7 +79,11 @@ def _kind(e: Evidence, served: Sequence[Label | None]) -> str:
 def _fix(e: Evidence, trained: Sequence[Label]) -> str:
     if all(isinstance(state, int) for state in trained):
         return f"Make the server feed HF{list(trained)}. {settings(trained, e.engine)} Or retrain on what is served now."
+    w, named = e.wiring, ""
+    if w.slots and w.declared is not None and len(w.declared) == len(w.served) and None not in w.served:
+        pairs = zip(w.served, w.declared, strict=True)
+        named = " By the config, " + ", ".join(f"{slot} is HF[{state}]" for slot, state in pairs) + "."
     return (
-        f"Make the server feed the states that the training capture holds in slots {listed(trained)}, in this order. Say "
-        "which states those are (import with --states) to get the setting of each engine. Or retrain on what is served now."
+        f"Make the server feed the states that the training capture holds in {listed(trained)}, in this order.{named} Say which "
+        "states those are (import with --states) to get the setting of each engine. Or retrain on what is served now."
     )

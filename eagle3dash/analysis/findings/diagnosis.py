@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ...records import Finding, Gap, to_json
-from .evidence import Evidence
-from .lengths import Length
-from .registry import CHECKS, lacking
-from .training import agrees
+from eagle3dash.analysis.findings.evidence import Evidence
+from eagle3dash.analysis.findings.lengths import Length
+from eagle3dash.analysis.findings.registry import CHECKS, lacking
+from eagle3dash.analysis.findings.training import agrees
+from eagle3dash.records import Finding, Gap, to_json
 
 SYMPTOMS = {"dead-acceptance", "position-cliff"}  # what a log shows, whatever the cause
 EXPLAINS = {"later-steps-loss": "engine-loss"}  # a cause and the loss that it names

@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ...records import DrafterSpec, Finding, Gap, Severity
-from ..states import SHOWN, engine_name
-from . import fixes
-from .evidence import Evidence
-from .lengths import LOSS
-from .told import accept_lengths
+from eagle3dash.analysis.findings import fixes
+from eagle3dash.analysis.findings.evidence import Evidence
+from eagle3dash.analysis.findings.lengths import LOSS
+from eagle3dash.analysis.findings.told import accept_lengths
+from eagle3dash.analysis.states import SHOWN, engine_name
+from eagle3dash.records import DrafterSpec, Finding, Gap, Severity
 
 COVERAGE = 0.90  # of the labels: below that the draft vocabulary caps every position at 90 %
 SWITCHES = {  # switch of the forward pass -> config key and what an engine that drops it computes

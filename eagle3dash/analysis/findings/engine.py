@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...records import Finding, Gap, Severity
-from . import fixes
-from .evidence import Evidence
-from .told import accept_lengths
+from eagle3dash.analysis.findings import fixes
+from eagle3dash.analysis.findings.evidence import Evidence
+from eagle3dash.analysis.findings.told import accept_lengths
+from eagle3dash.records import Finding, Gap, Severity
 
 LOSS, SEVERE = 0.15, 0.25  # share of the accepted draft tokens
 FEW = 200  # rounds that reached step 1, below which later steps tell nothing

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ...records import Capture, Drafter, Finding, Gap, Import, Log
-from ..served import expected, served
-from . import lengths
-from .lengths import Length, Loss
-from .wiring import Wiring, wiring
+from eagle3dash.analysis.findings import lengths
+from eagle3dash.analysis.findings.lengths import Length, Loss
+from eagle3dash.analysis.findings.wiring import Wiring, wiring
+from eagle3dash.analysis.served import expected, served
+from eagle3dash.records import Capture, Drafter, Finding, Gap, Import, Log
 
 SAME_TEXT = 0.9  # share of the serving tokens that are aligned, from which two replays are of the same rows
 

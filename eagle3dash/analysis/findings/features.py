@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...records import Finding, Gap
-from . import fixes
-from .evidence import Evidence
-from .told import accept_lengths, feature_loss_shown, feature_severity, listed, triples
-from .wiring import Slot
+from eagle3dash.analysis.findings import fixes
+from eagle3dash.analysis.findings.evidence import Evidence
+from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, feature_severity, listed, triples
+from eagle3dash.analysis.findings.wiring import Slot
+from eagle3dash.records import Finding, Gap
 
 QUANTISED = 0.03  # relative error above what bf16 rounding leaves (0.005..0.015 on the demo's 30 layers)
 DRIFT = 0.10  # relative error of the worse side of a position ..
@@ -23,13 +23,18 @@ IN_PROMPT = 0.5  # share of pairs
 
 
 def corrupt_features(e: Evidence) -> list[Finding | Gap]:
-    """Rows that repeat where training's do not: a buffer that was not written."""
+    """Rows that repeat where training's do not, or rows that are wrong here and there: a buffer that was not written."""
     found, total = e.features, e.features["aligned_tokens"]
-    bad = {slot: n for slot, n in enumerate(found["repeated_rows"]) if n >= max(3, REPEATED * total)}
-    if not bad:
+    repeated = [slot for slot, n in enumerate(found["repeated_rows"]) if n >= max(3, REPEATED * total)]
+    torn = [] if drifts(e) else [slot for slot in e.wiring.slots if slot.how == "partly"]
+    if not repeated and not torn:
         return []
-    title = f"The serving capture repeats rows in slots {listed(bad)}: one state stands for different tokens"
-    evidence = {"repeated_rows": found["repeated_rows"], "aligned_tokens": total, **accept_lengths(e)}
+    title = f"The serving capture repeats rows in slots {listed(repeated)}: one state stands for different tokens"
+    if not repeated:
+        wrong = 1.0 - min(slot.numbers["share_at_noise"] for slot in torn)
+        title = f"{wrong:.0%} of the rows in slots {_slots(torn)} differ from training, the others are equal to it"
+    evidence = {"repeated_rows": found["repeated_rows"], "torn_slots": [slot.slot for slot in torn]}
+    evidence |= {"aligned_tokens": total, **accept_lengths(e)}
     return [Finding("corrupt-features", feature_severity(e), title, evidence, fixes.REPEATED_ROWS)]
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ...records import Finding, Gap, Window
-from ..intervals import Interval, interval
-from ..served import TENSOR_RANK, one_tensor_rank
-from . import fixes
-from .evidence import Evidence
-from .lengths import Length, loss
+from eagle3dash.analysis.findings import fixes
+from eagle3dash.analysis.findings.evidence import Evidence
+from eagle3dash.analysis.findings.lengths import Length, loss
+from eagle3dash.analysis.intervals import Interval, interval
+from eagle3dash.analysis.served import TENSOR_RANK, one_tensor_rank
+from eagle3dash.records import Finding, Gap, Window
 
 DEAD = 1.1  # accept length: at or below, next to nothing is accepted
 ENOUGH = 50  # rounds

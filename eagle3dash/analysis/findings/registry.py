@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import aux_states, drafter_file, engine, features, logs, training
-from .evidence import Check, Evidence
+from eagle3dash.analysis.findings import aux_states, drafter_file, engine, features, logs, training
+from eagle3dash.analysis.findings.evidence import Check, Evidence
 
 ADD = {
     "drafter": "add the drafter (its folder with config.json and weights)",
@@ -14,9 +14,16 @@ ADD = {
     "aligned": "add captures of the same texts: these two share no tokens",
     "replay_training": "add the drafter and a training capture (and the target, where it lends the embeddings)",
     "replay_serving": "add the drafter and a serving capture (and the target, where it lends the embeddings)",
+    "replay_any": "add a capture (and the target, where it lends the embeddings)",
     "trained": "add a training capture on which the drafter works",
 }
-PARTS = {"replay_training": "training", "replay_serving": "serving", "features": "features"}
+PARTS = {  # need -> the answer whose failure explains that it is not there
+    "replay_training": "training",
+    "replay_any": "training",
+    "trained": "training",
+    "replay_serving": "serving",
+    "aligned": "features",
+}
 CAPTURES = ("training", "serving", "features")
 ALIGNED = (*CAPTURES, "aligned")
 TRAINED = ("drafter", "training", "trained")

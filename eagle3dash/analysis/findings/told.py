@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...records import Severity
-from .evidence import Evidence
+from eagle3dash.analysis.findings.evidence import Evidence
+from eagle3dash.records import Severity
 
 
 def listed(items: Iterable[Any]) -> str:

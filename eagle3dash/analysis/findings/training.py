@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...records import Finding, Gap
-from . import fixes
-from .evidence import Evidence
-from .lengths import Length
-from .told import accept_lengths, feature_loss_shown, listed
+from eagle3dash.analysis.findings import fixes
+from eagle3dash.analysis.findings.evidence import Evidence
+from eagle3dash.analysis.findings.lengths import Length
+from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, listed
+from eagle3dash.records import Finding, Gap
 
 WEAK = 0.6  # acceptance of step 0 per row: published drafters for large targets reach 0.7 and more
 SHORT = 0.8  # replayed / expected accuracy of step 0
@@ -23,7 +23,8 @@ def drafter_weak(e: Evidence) -> list[Finding | Gap]:
     first = replay["row_survival"][0]
     if first >= WEAK or not agrees(e):
         return []
-    title = f"The drafter itself is weak: {first:.0%} of its first tokens are right, and the server gets all it can give"
+    gets = "the server gets all it can give" if e.served_length else "serving features give the same"
+    title = f"The drafter itself is weak: {first:.0%} of its first tokens are right, and {gets}"
     evidence = {"step_accuracy_0": first, "expected": e.expected, "coverage": replay.get("coverage"), **accept_lengths(e)}
     return [Finding("drafter-weak", "info", title, evidence, fixes.WEAK)]
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..states import engine_name, states_of
-from .lengths import of_row
+from eagle3dash.analysis.findings.lengths import of_row
+from eagle3dash.analysis.states import engine_name, states_of
 
 if TYPE_CHECKING:
-    from .evidence import Evidence, Label
+    from eagle3dash.analysis.findings.evidence import Evidence, Label
 
 ALIVE = 0.1  # accept length - 1 below this: no combination works, so none can be called the trained one
 FIT = 0.10  # error of a forensic fit that proves its fault: several times the noise of bf16, far below a wrong layer's
@@ -23,8 +23,8 @@ NEIGHBOUR = 0.05  # share of the difference common to all tokens, above which it
 
 @dataclass(frozen=True)
 class Slot:
-    """A serving slot: the training state it equals (None: none of them), and how: match, scaled, normed, channel, residual,
-    blocks, near (another layer beside that state) or unknown. `numbers`: the test that says so."""
+    """A serving slot: the training state it equals (None: none of them), and how: match, partly (for some tokens), scaled,
+    normed, channel, residual, blocks, near (another layer beside that state) or unknown. `numbers`: the test's."""
 
     slot: int
     state: Label | None
@@ -73,7 +73,8 @@ def _trained(
     tied = [tuple(row["states"]) for row in rows if _as_good(row, rows[0])]
     for choice, why in ((named, "the training capture's format"), (declared, "the config")):
         if choice in tied:
-            return choice, f"named by {why}, and as good as the best of {len(rows)} combinations"
+            rank = "the best" if choice == tuple(rows[0]["states"]) else "as good as the best"
+            return choice, f"{rank} of {len(rows)} combinations on training features, and named by {why}"
     return tied[0], f"the best of {len(rows)} combinations on training features"
 
 
@@ -142,6 +143,8 @@ def _identify(features: dict[str, Any], slot: int, forensics: dict[str, Any]) ->
     factor = forensics.get("channel") or {}
     if factor and factor["error"] < FIT and factor["spread"] < FIT and abs(factor["weight"] - 1.0) > FIT / 2:
         return Slot(slot, states[factor["training_slot"]], "scaled", numbers | factor)
+    if cell["partly"]:
+        return Slot(slot, cell["training_state"], "partly", numbers | {"share_at_noise": cell["share_at_noise"]})
     if cell["matches"] and not cell["scaled"]:
         near = not cell["noise"] and neighbour
         return Slot(slot, cell["training_state"], "near" if near else "match", numbers)
