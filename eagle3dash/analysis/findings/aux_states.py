@@ -84,6 +84,6 @@ def _fix(e: Evidence, trained: Sequence[Label]) -> str:
         pairs = zip(w.served, w.declared, strict=True)
         named = " By the config, " + ", ".join(f"{slot} is HF[{state}]" for slot, state in pairs) + "."
     return (
-        f"Make the server feed the states that the training capture holds in {listed(trained)}, in this order.{named} Say which "
-        "states those are (import with --states) to get the setting of each engine. Or retrain on what is served now."
+        f"Make the server feed the states that the training capture holds in {listed(trained)}, in this order.{named} Say "
+        "which states those are (import with --states) to get the setting of each engine. Or retrain on what is served now."
     )
