@@ -253,3 +253,17 @@ def test_report_of_trtllm_bench(tmp_path):
     log = read(tmp_path, text + "[AL] MINIMUM: 1.20\n[AL] AVERAGE: 2.20\n", "report.txt").log
     assert (log.engine, log.version) == ("trtllm", "1.2.0")
     assert [(w.accept_length, w.acceptance_rate) for w in log.windows] == [(2.2, 0.4)]
+
+
+def test_two_starts_in_one_log_are_said(tmp_path):
+    parsed = read(tmp_path, ARGS % (3, 1, 4) + decode(2.5, 0.5) + ARGS % (5, 1, 6) + decode(2.5, 0.5, 1))
+    assert parsed.log.steps == 3
+    assert [p for p in parsed.problems if p.startswith("num_draft_tokens is 4 first and 6 later")]
+
+
+def test_server_info_of_sglang(tmp_path):
+    text = '{"speculative_algorithm": "EAGLE3", "speculative_num_steps": 3, "speculative_eagle_topk": 1, '
+    text += '"version": "0.5.12", "speculative_num_draft_tokens": 4, "internal_states": [{"avg_spec_accept_length": 2.31}]}'
+    log = read(tmp_path, text, "info.json").log
+    assert (log.engine, log.version, log.steps, log.settings["method"]) == ("sglang", "0.5.12", 3, "eagle3")
+    assert (log.windows[0].accept_length, log.windows[0].cumulative) == (2.31, True)

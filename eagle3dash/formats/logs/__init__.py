@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eagle3dash.errors import BadInput
-from eagle3dash.formats.logs import benches, prometheus, responses, table, text
+from eagle3dash.formats.logs import benches, prometheus, responses, startup, table, text
 from eagle3dash.formats.logs.collect import Found, Parsed
 from eagle3dash.formats.logs.lines import Tally
 from eagle3dash.formats.logs.objects import KEYS
@@ -85,6 +85,7 @@ def parse(paths: Sequence[Path], format: str, progress: Progress = no_progress) 
     elif format == "responses":
         for path in paths:
             responses.read(path, found, tally, progress)
+        startup.finish(found)
         benches.finish(found)
     elif format == "acceptance-csv":
         for path in paths:

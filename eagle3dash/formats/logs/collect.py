@@ -15,6 +15,7 @@ from eagle3dash.records import Inferred, Log, Request, Window
 MOST = 40_000  # windows kept
 MOST_ROUNDS = 4_000_000
 MOST_PROBLEMS = 20
+SIZES = ("num_speculative_tokens", "num_steps", "topk", "num_draft_tokens")  # one server has one of each
 RANK = re.compile(r"\b(DP|TP|PP|EP|CP|ATTN_TP|MOE_EP)[ _-]?(\d{1,5})\b")
 
 
@@ -84,8 +85,12 @@ class Found:
 
     def set(self, name: str, value: Any) -> None:
         """A start-up fact. The first value stays: later lines repeat it for the drafter or other ranks."""
-        if value is not None and len(self.settings) < 200:
-            self.settings.setdefault(name, value)
+        if value is None or len(self.settings) >= 200:
+            return
+        known = self.settings.setdefault(name, value)
+        if name in SIZES and known != value and name not in self.state:
+            self.state[name] = value
+            self.problem(f"{name} is {known} first and {value} later: two server starts in one log? The first is used.")
 
     def warn(self, name: str, line: int, fact: str, rank: str | None = None) -> None:
         """A warning that matters: its id, where it stood, and the fact in our words."""

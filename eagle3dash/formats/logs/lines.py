@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@
 CRI = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]{8,20}\S{0,6}) (?:stdout|stderr) ([FP]) ")
 VIEWER = re.compile(r"(?:(\d{4}-\d\d-\d\d[ T][\d:.,]{8,20}\S{0,6})|[\w.-]{1,64}) {0,30}\| ")
 LABEL = re.compile(r"([#A-Za-z][\w #()/-]{0,60}?)[ \t]{0,8}[:=][ \t]{0,8}")
+LABEL_END = re.compile(r"[#A-Za-z][\w #()/-]{0,60}$")
 NUMBER = re.compile(r"[-+]?(?:\d[\d.eE+-]{0,39}|nan\b|inf\b)", re.IGNORECASE)
 
 
@@ -186,13 +188,33 @@ def _structured(text: str) -> tuple[str, str | None, bool] | None:
 
 def fields(body: str) -> dict[str, str]:
     """`label: value` pairs of a comma-separated line body, labels in lower case, spaces for underscores; the first wins."""
-    marks = list(LABEL.finditer(body[:4096]))
-    ends = [*(mark.start() for mark in marks[1:]), len(body)] if marks else []
     found: dict[str, str] = {}
-    for mark, end in zip(marks, ends, strict=True):
-        label = " ".join(mark.group(1).lower().replace("_", " ").split())
-        found.setdefault(label, body[mark.end() : end].strip(" \t,;|"))
+    latest = None
+    for part in body[:4096].split(","):
+        marks = part.count(":") + part.count("=")
+        if marks == 1:
+            label, _, text = part.partition(":" if ":" in part else "=")
+            latest = _label(label[-80:])
+            found.setdefault(latest, text.strip(" \t;|"))
+        elif marks:
+            found = _pairs(part) | found
+            latest = None
+        elif latest is not None and len(found[latest]) < 1000:  # a list of values
+            found[latest] += "," + part.rstrip(" \t;|")
     return found
+
+
+@lru_cache(maxsize=4096)
+def _label(text: str) -> str:
+    match = LABEL_END.search(text.rstrip())
+    return " ".join(match.group().lower().replace("_", " ").split()) if match else ""
+
+
+def _pairs(part: str) -> dict[str, str]:
+    """Pairs that no comma parts."""
+    marks = list(LABEL.finditer(part))
+    ends = [*(mark.start() for mark in marks[1:]), len(part)] if marks else []
+    return {_label(m.group(1)): part[m.end() : end].strip(" \t;|") for m, end in zip(marks, ends, strict=True)}
 
 
 def number(text: str | None) -> float | None:

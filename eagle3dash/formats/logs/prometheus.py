@@ -14,6 +14,7 @@ from pathlib import Path
 from eagle3dash.formats.logs.collect import Found, one_tensor_rank
 from eagle3dash.formats.logs.lines import Tally, lines, number
 from eagle3dash.formats.logs.rates import NEW, OLD, Rates
+from eagle3dash.formats.logs.startup import value as value_of
 from eagle3dash.records import Progress, Window
 
 MARKS = ("vllm:spec_decode", "sglang:spec_", "vllm:num_requests_running", "sglang:num_running", "sglang:gen_throughput")
@@ -106,7 +107,7 @@ def _sample(name: str, labels: dict[str, str], value: float | None, line: int, s
     found.engine = found.engine or {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}.get(base.split(":")[0])
     for key in KEPT:
         if labels.get(key) not in (None, "", "None"):
-            found.set({"model_name": "served_model", "cache_dtype": "kv_cache_dtype"}.get(key, key), labels[key])
+            found.set({"model_name": "served_model", "cache_dtype": "kv_cache_dtype"}.get(key, key), value_of(labels[key]))
     if base not in COUNTS and base not in GAUGES and base != PER_POSITION:
         return
     if value is None or value < 0:

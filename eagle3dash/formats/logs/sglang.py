@@ -98,9 +98,11 @@ def _values(labels: dict[str, str], line: Line, found: Found) -> tuple[dict[str,
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name in ("running", "queue", "tokens", "retracted", "transfer", "prealloc", "spec_tokens", "spec_rounds"):
-        if (count := whole(texts.get(name))) is not None:
+        if name not in texts:
+            continue
+        if (count := whole(texts[name])) is not None:
             (values if name == "running" else extra)[name] = count
-        elif texts.get(name):
+        elif texts[name]:
             found.problem(f"line {line.number}: {name} is {texts[name][:30]!r}, not a count; left out.")
     if (speed := number(texts.get("throughput"))) is not None and speed >= 0:
         values["throughput"] = speed
