@@ -22,7 +22,7 @@ from eagle3dash.analysis import forensics
 from eagle3dash.records import Progress, no_progress
 
 LAGS = (-2, -1, 0, 1, 2)
-SAMPLE_TOKENS = 8192  # for lags and forensics
+LAG_TOKENS, SAMPLE_TOKENS = 2048, 4096  # looked at for lags, and for forensics
 FRAME_ROWS = 400_000
 CHUNK = 4096  # rows compared at a time
 MATCH = 0.35  # a slot whose lowest relative error is above this matches no training state
@@ -53,7 +53,7 @@ def compare(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """`pairs` is called once for each pass. -> (the `features` document, columns of the feature_position frame)."""
     shape = len(training_labels), len(serving_labels)
-    lags = _lag_errors(_sample(pairs()), shape)
+    lags = _lag_errors(_sample(pairs(), LAG_TOKENS), shape)
     lag, slot_lags = choose_lag(lags)
     sums, frame = Sums(shape), Frame()
     for pair in pairs():
@@ -159,8 +159,8 @@ def _values(t: torch.Tensor, s: torch.Tensor, tokens: int, lag: int) -> Values:
     return per_token(s, t)
 
 
-def _sample(pairs: Iterable[Aligned]) -> Iterator[Aligned]:
-    left = SAMPLE_TOKENS
+def _sample(pairs: Iterable[Aligned], budget: int) -> Iterator[Aligned]:
+    left = budget
     for pair in pairs:
         if left <= 0:
             return
@@ -190,7 +190,7 @@ def _forensics(pairs: Pairs, document: dict[str, Any], columns: dict[str, np.nda
         n = best["training_slot"]
         found = {"serving_slot": m, "training_slot": n, "drift": forensics.drift(columns, n, m)}
         if best["relative_error"] > NOISE / 2:
-            found |= forensics.examine(_sample(pairs()), n, m, lag)
+            found |= forensics.examine(_sample(pairs(), SAMPLE_TOKENS), n, m, lag)
         slots.append(found)
     return slots
 
