@@ -11,12 +11,13 @@ from typing import Any
 from eagle3dash import formats
 from eagle3dash.errors import BadInput
 from eagle3dash.jobs.selection import DEFAULT_STEPS, MOST_STEPS, default_slots
-from eagle3dash.jobs.tasks.trace import write
 from eagle3dash.records import Import
 
 
 def run(asked: Namespace) -> int:
     """Reads the files, computes, writes --out and prints its shapes."""
+    from eagle3dash.jobs.tasks.trace import write  # here: it loads torch, which no other command needs at once
+
     if not asked.out.absolute().parent.is_dir():
         raise BadInput(f"The folder of {asked.out} does not exist. Make it, or give another --out.")
     with tempfile.TemporaryDirectory(prefix="eagle3dash-") as folder:

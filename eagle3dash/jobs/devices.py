@@ -1,25 +1,29 @@
-"""The machine's devices: what can run a replay, and how much memory each has left.
+"""The machine's devices: what can run a replay, and how much memory each has.
 
-Knows nothing of jobs. CUDA devices come from torch, the processor's memory from /proc/meminfo (absent: None).
+Knows nothing of jobs. CUDA is asked in a process of its own (`python -m eagle3dash.jobs.devices`), once: asking it makes a
+context, which would take half a gigabyte of the device for as long as the dashboard runs.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-import torch
-
-from eagle3dash.errors import Eagle3Error
+ROOT = Path(__file__).parents[2]
+NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # the drivers of NVIDIA, of WSL and of ROCm, which torch calls cuda too
+PATIENCE = 120  # seconds
 
 
 @dataclass(frozen=True)
 class Device:
-    """`name` is what torch calls it (cpu, cuda:0); bytes are None where the system does not tell."""
+    """`name` is what torch calls it (cpu, cuda:0); bytes are None where the system does not tell. free_bytes of a CUDA
+    device is what it was when this process first asked."""
 
     name: str
     kind: Literal["cpu", "cuda"]
@@ -29,16 +33,14 @@ class Device:
 
 
 def devices() -> list[Device]:
-    """Every usable device, the fastest kind first; the processor is always the last."""
-    found = [_cuda(index) for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
-    return [*found, _cpu()]
+    """Every usable device, CUDA first; the processor is always the last."""
+    return [*_cuda(), _cpu()]
 
 
 def best() -> Device:
     """The CUDA device with the most free memory, else the processor."""
-    found = devices()
-    cuda = [device for device in found if device.kind == "cuda"]
-    return max(cuda, key=lambda device: device.free_bytes or 0) if cuda else found[-1]
+    cuda = _cuda()
+    return max(cuda, key=lambda device: device.free_bytes or 0) if cuda else _cpu()
 
 
 def cores() -> int:
@@ -46,22 +48,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@contextmanager
-def shortage_told(device: str) -> Iterator[None]:
-    """Turns running out of memory inside into an Eagle3Error; torch has a type of its own for it on CUDA only."""
+@functools.cache
+def _cuda() -> tuple[Device, ...]:
+    if not any(Path(node).exists() for node in NODES):
+        return ()
+    command = [sys.executable, "-m", "eagle3dash.jobs.devices"]
     try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and "can't allocate memory" not in str(error):
-            raise
-        raise Eagle3Error(
-            f"Not enough memory on {device} for this question. Free some there, or use a capture of shorter texts."
-        ) from error
-
-
-def _cuda(index: int) -> Device:
-    free, total = torch.cuda.mem_get_info(index)
-    return Device(f"cuda:{index}", "cuda", torch.cuda.get_device_name(index), free, total)
+        found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=True).stdout
+    except subprocess.SubprocessError:
+        return ()  # a driver that breaks or hangs is no device
+    return tuple(Device(**values) for values in json.loads(found))
 
 
 def _cpu() -> Device:
@@ -73,3 +69,18 @@ def _cpu() -> Device:
             memory[name] = int(rest.split()[0]) * 1024
     title = f"processor, {cores()} cores"
     return Device("cpu", "cpu", title, memory.get("MemAvailable"), memory.get("MemTotal"))
+
+
+def main() -> None:
+    """Prints the CUDA devices as JSON."""
+    import torch  # only here: the dashboard needs no torch
+
+    found = []
+    for index in range(torch.cuda.device_count()):
+        free, total = torch.cuda.mem_get_info(index)
+        found.append(asdict(Device(f"cuda:{index}", "cuda", torch.cuda.get_device_name(index), free, total)))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

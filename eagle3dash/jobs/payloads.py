@@ -21,10 +21,10 @@ ROLES = ("training", "serving")
 PLAYED = ("drafter", "target", "training")  # for a replay; the training capture lends its loss masks to the serving one
 BULK = ("windows", "requests", "sequences", "tensor_list", "fields")  # follow from the content, which is hashed already
 COMPUTES = ("drafter", "analysis", "jobs/tasks")  # the code that an answer depends on
-ADD = {
-    "drafter": "the drafter (its folder with config.json and weights)",
-    "training": "a training capture (--as training)",
-    "serving": "a serving capture (--as serving)",
+LACKS = {
+    "drafter": "no drafter. Add its folder, with config.json and weights",
+    "training": "no training capture. Add one (--as training)",
+    "serving": "no serving capture. Add one (--as serving)",
 }
 
 
@@ -63,7 +63,7 @@ def features(run: Run, args: dict[str, Any]) -> dict[str, Any]:
 def diagnose(run: Run, args: dict[str, Any]) -> dict[str, Any]:
     """The whole chain. A part that the run has no files for is a gap and no error; a run with nothing at all is one."""
     if not run.imports:
-        raise Missing(f"The run {run.name} is empty. Add {ADD['drafter']}, captures and logs to it.", "drafter")
+        raise Missing(f"The run {run.name} is empty. Add a drafter, captures and logs to it.", "drafter")
     steps = {"steps": steps_for(run, args.get("steps"))}
     wanted = {
         "training": (replay, {"capture": "training", **steps}),
@@ -127,7 +127,7 @@ def _find(run: Run, name: str) -> Import | None:
 def _need(run: Run, name: str) -> Import:
     found = _find(run, name)
     if found is None:
-        raise Missing(f"The run {run.name} has no {name}. Add {ADD[name]}.", name)
+        raise Missing(f"The run {run.name} has {LACKS[name]}.", name)
     return found
 
 

@@ -7,13 +7,14 @@ question is answered once and a change of the code never serves old numbers (DES
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from eagle3dash.errors import BadInput
-from eagle3dash.jobs import payloads, tasks
+from eagle3dash.jobs import payloads
 from eagle3dash.jobs.answers import Answer
-from eagle3dash.jobs.devices import shortage_told
+from eagle3dash.jobs.child import WAITING
 from eagle3dash.records import Progress, no_progress
 from eagle3dash.store import Store
 
@@ -79,6 +80,10 @@ def answer(store: Store, question: Question, progress: Progress = no_progress, d
     known = store.result(asked["key"])
     if known is not None:
         return known
+    os.environ.update({**WAITING, **os.environ})  # read when torch is loaded
+    from eagle3dash.jobs import tasks  # here, as that takes seconds and a dashboard never computes
+    from eagle3dash.jobs.tasks.shortage import shortage_told
+
     with shortage_told(device):
         found = tasks.run(asked, progress, device)
     keep(store, question.run, list(found.flat()))

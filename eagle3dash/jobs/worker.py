@@ -23,8 +23,9 @@ import torch
 from eagle3dash.drafter import memory
 from eagle3dash.errors import Eagle3Error
 from eagle3dash.jobs.answers import Answer, write_answer
-from eagle3dash.jobs.devices import cores, devices, shortage_told
+from eagle3dash.jobs.devices import cores, devices
 from eagle3dash.jobs.tasks import run
+from eagle3dash.jobs.tasks.shortage import shortage_told
 from eagle3dash.records import Progress
 
 IDLE = 600.0  # seconds after which a warm worker gives its memory back

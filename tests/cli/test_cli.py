@@ -1,4 +1,4 @@
-"""The command line in processes of its own, as a user runs it: exit codes, what goes to stdout, and the numbers."""
+"""The command line: exit codes, what goes to stdout and what to stderr, and the numbers of the demo."""
 
 import json
 import os
@@ -19,8 +19,8 @@ def document(done):
     return json.loads(done.stdout)
 
 
-def test_the_story_is_diagnosed_with_exit_code_1(eagle3dash, demo_store):
-    done = eagle3dash("diagnose", "story-as-served", "--store", demo_store, "--json")
+def test_the_story_is_diagnosed_with_exit_code_1(eagle3dash, process, demo_store):
+    done = process("diagnose", "story-as-served", "--store", demo_store, "--json")
     assert done.returncode == 1
     found = document(done)
     assert found["findings"][0]["id"] == "wrong-aux-states"
@@ -38,13 +38,13 @@ def test_the_fixed_story_is_healthy(eagle3dash, demo_store):
     assert round(document(done)["numbers"]["served"], 4) == 1.7717
 
 
-def test_diagnose_of_files_needs_no_store(eagle3dash, tmp_path):
+def test_diagnose_of_files_needs_no_store(process, tmp_path):
     files = [
         *("--drafter", DEMO / "drafter", "--training", DEMO / "training"),
         *("--serving", DEMO / "story-as-served" / "serving", "--log", DEMO / "story-as-served" / "server"),
         *("--target", DEMO / "target", "--expected", "0.479,0.262,0.150,0.094", "--expected-kind", "cumulative"),
     ]
-    done = eagle3dash("diagnose", *files, "--json", env={"EAGLE3DASH_STORE": str(tmp_path / "none")})
+    done = process("diagnose", *files, "--json", EAGLE3DASH_STORE=str(tmp_path / "none"))
     assert done.returncode == 1
     found = document(done)
     assert found["findings"][0]["id"] == "wrong-aux-states"
@@ -83,7 +83,7 @@ def test_an_import_says_what_is_known_already(eagle3dash, tmp_path):
     [
         (("diagnose",), "Say what to diagnose"),
         (("diagnose", "nobody"), "nobody"),
-        (("import", "no/such/file"), "no/such/file"),
+        (("import", "no/such/file"), "file: cannot be opened"),
         (("import", DEMO / "README.md"), "README.md"),
         (("replay", "nobody", "--steps", "0"), "nobody"),
     ],
