@@ -168,12 +168,10 @@ def identity(item: Import) -> str:
 
 
 def _check_role(imports: list[Import], role: str | None) -> None:
-    if role in ("drafter", "log", "target"):
-        for item in imports:
-            if item.kind != role:
-                raise BadInput(f"{item.name}: is a {item.kind}, not a {role} as was said. Leave --as out or correct it.")
-    elif role is not None and not any(item.kind == "capture" for item in imports):
-        raise BadInput(f"{imports[0].name if imports else 'The files'}: no {role} capture in it.")
+    kind = "capture" if role in ("training", "serving") else role
+    if role is not None and not any(item.kind == kind for item in imports):
+        found = ", ".join(sorted({item.kind for item in imports})) or "nothing else"
+        raise BadInput(f"No {role} {'capture ' if kind == 'capture' else ''}there, but {found}. Correct the path or --as.")
 
 
 def _move(scratch: Path, out: Path, sha256: str) -> None:

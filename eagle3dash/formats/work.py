@@ -12,8 +12,9 @@ from typing import Any
 
 from eagle3dash.errors import BadInput
 from eagle3dash.formats import drafters, gguf_target, logs, sets, target, vocabulary
+from eagle3dash.formats.checkpoints import Checkpoint
 from eagle3dash.formats.containers import Leaf
-from eagle3dash.formats.groups import Checkpoint, Groups, group
+from eagle3dash.formats.groups import Groups, group
 from eagle3dash.formats.job import Attempt, Built, Job, named, thing
 from eagle3dash.formats.recognise import Content, content
 from eagle3dash.formats.tensors import Entry, entry, write
@@ -51,15 +52,29 @@ def describe(job: Job) -> list[dict[str, Any]]:
 def things(job: Job, groups: Groups, attempt: Attempt) -> Iterator[dict[str, Any]]:
     """Drafters first: they tell the width of one state for the captures of the same call."""
     for checkpoint in groups.checkpoints:
-        found = attempt(checkpoint.files[0].name, _checkpoint, job, checkpoint)
+        found = attempt(checkpoint.files[0].name, _checkpoint, job, checkpoint) if job.role != "log" else None
         if found is not None:
             job = _informed(job, found)
             yield found
     for one in groups.ggufs:
-        yield from _given(attempt(one.file.name, _gguf, job, one))
-    yield from sets.read(job, groups.captures, attempt)
+        if attempt(one.file.name, _wanted, job, "target", [one]):
+            yield from _given(attempt(one.file.name, _gguf, job, one))
+    captures = [
+        folder for folder in groups.captures if attempt(folder.files[0].file.name, _wanted, job, "capture", folder.files)
+    ]
+    yield from sets.read(job, captures, attempt)
     for files in groups.logs:
-        yield from _given(attempt(files[0].file.name, _log, job, files))
+        if attempt(files[0].file.name, _wanted, job, "log", files):
+            yield from _given(attempt(files[0].file.name, _log, job, files))
+
+
+def _wanted(job: Job, kind: str, files: list[Content]) -> bool:
+    """Of a folder only what the user said it is; a file that was named and is something else is an error."""
+    if job.role not in ("drafter", "log", "target") or job.role == kind:
+        return True
+    if any(one.file.explicit for one in files):
+        raise BadInput(f"is a {kind}, not a {job.role} as was said. Leave --as out or correct it.")
+    return False
 
 
 def _given(found: dict[str, Any] | None) -> list[dict[str, Any]]:
@@ -87,6 +102,8 @@ def _checkpoint(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
     else:
         names = ", ".join(sorted(checkpoint.leaves)[:3])
         raise BadInput(f"weights of neither an EAGLE-3 drafter (fc.weight) nor a target (embed_tokens): {names[:120]}.")
+    if checkpoint.unused:
+        found["problems"].append(f"Not used beside {checkpoint.files[0].name}: {', '.join(checkpoint.unused)[:200]}.")
     job.progress(size, f"reading {checkpoint.files[0].name}")
     return found
 

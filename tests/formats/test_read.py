@@ -85,6 +85,20 @@ def test_the_whole_story_in_one_call(tmp_path):
     assert {path.stem for path in tmp_path.iterdir()} == {sha256 for item in found for sha256 in item.tensors}
 
 
+def test_the_story_uploaded_as_one_flat_folder(tmp_path):
+    flat, served = tmp_path / "upload", DEMO / "story-as-served"
+    flat.mkdir()
+    for folder in (DEMO / "drafter", DEMO / "training", served / "serving", served / "server", DEMO / "target"):
+        for path in folder.iterdir():
+            shutil.copy(path, flat)
+    found = formats.read([flat], tmp_path / "out")
+    apart = formats.read(
+        [DEMO / "drafter", DEMO / "target", DEMO / "training", served / "serving", served / "server"], tmp_path
+    )
+    assert sorted(item.sha256 for item in found) == sorted(item.sha256 for item in apart)
+    assert all(not item.problems for item in found)
+
+
 def test_tensor_files_are_canonical(tmp_path):
     item = one([DEMO / "drafter"], tmp_path)
     path = tmp_path / f"{item.record.tensors}.safetensors"
@@ -162,6 +176,28 @@ def test_role_that_does_not_fit(tmp_path, role, kind):
         formats.read([connector(tmp_path / "a.safetensors")], tmp_path / "out", role=role)
     with pytest.raises(BadInput, match="no kind of file"):
         formats.read([DEMO / "training"], tmp_path / "out", role="picture")
+
+
+def test_a_role_picks_its_kind_out_of_a_folder(tmp_path):
+    folder = tmp_path / "in"
+    shutil.copytree(DEMO / "drafter", folder)
+    connector(folder / "a.safetensors", width=576)
+    shutil.copy(DEMO / "story-as-served" / "server" / "server.log", folder)
+    assert one([folder], tmp_path / "out", role="drafter").kind == "drafter"
+    assert one([folder], tmp_path / "out", role="log").kind == "log"
+    with pytest.raises(BadInput, match="No target there"):
+        formats.read([DEMO / "story-as-served" / "server"], tmp_path / "out", role="target")
+    with pytest.raises(BadInput, match="No serving capture there, but drafter"):
+        formats.read([DEMO / "drafter"], tmp_path / "out", role="serving")
+
+
+def test_only_the_standard_weights_of_a_folder_are_the_model(tmp_path):
+    folder = tmp_path / "in"
+    shutil.copytree(DEMO / "drafter", folder)
+    save_file({"fc.weight": torch.ones(2, 6), "logits": torch.ones(3, 3)}, folder / "expected.safetensors")
+    item = one([folder], tmp_path / "out")
+    assert item.sha256 == one([DEMO / "drafter"], tmp_path / "out").sha256
+    assert item.problems == ("Not used beside in/model.safetensors: in/expected.safetensors.",)
 
 
 def test_nothing_is_left_when_one_file_of_many_is_bad(tmp_path):
