@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from eagle3dash.drafter.memory import SCORES_CAP, rows_that_fit
+from eagle3dash.drafter.memory import rows_that_fit
 from eagle3dash.drafter.norm import rms_norm, widened
 from eagle3dash.drafter.rope import Rotary
 from eagle3dash.drafter.weights import Weights
@@ -53,11 +53,12 @@ class GroupedQuery:
 def look_back(
     q: Tensor, rows: Tensor, keys: Tensor, values: Tensor, own: list[tuple[Tensor, Tensor]]
 ) -> Tensor:
-    """q [nh, R, hd] of ascending `rows` [R]; keys, values of step 0 [nkv, S, .]; own [(k, v) [nkv, R, .]] of steps 1..j.
+    """q [nh, R, hd] of ascending `rows` [R >= 1]; keys, values [nkv, S, .] of step 0; own: of steps 1 to j, [nkv, R, .].
 
     Returns [R, nh * hv]. One softmax over t + 1 + j keys a row; never holds more than a chunk of [nh, R, S] scores.
     """
-    size = rows_that_fit(q.device, 4 * q.shape[0] * (int(rows[-1]) + 1), SCORES_CAP)
+    # scores are passed over several times, so a CPU's cache should hold them: a small share
+    size = rows_that_fit(q.device, 4 * q.shape[0] * (int(rows[-1]) + 1), share=16)
     parts = []
     for at in range(0, len(rows), size):
         cut = slice(at, at + size)

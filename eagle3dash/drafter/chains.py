@@ -114,7 +114,7 @@ class Chains:
         self.own: list[list[tuple[Tensor, Tensor]]] = [[] for _ in text.model.layers]
 
     def advance(self) -> Tensor:
-        """The next step's output [R, H] of the last layer: Layer, before any norm."""
+        """The next step's output [R, H] of the last layer, before any norm."""
         model = self.text.model
         if self.steps_done == 0:
             out = self.text.first_step(len(model.layers) - 1, self.prefix, self.rows)

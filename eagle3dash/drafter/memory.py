@@ -6,10 +6,7 @@ import os
 
 import torch
 
-# More buys no speed: weights are read once a chunk, so rows should be many; scores are passed over several times, so they
-# should stay in the cache of a CPU.
-ROWS_CAP = {"cpu": 256 << 20, "cuda": 4 << 30}
-SCORES_CAP = {"cpu": 16 << 20, "cuda": 2 << 30}
+CAP = {"cpu": 256 << 20, "cuda": 4 << 30}  # more buys no speed: by then the matrix products are large enough
 
 
 def free_bytes(device: torch.device) -> int:
@@ -18,6 +15,6 @@ def free_bytes(device: torch.device) -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def rows_that_fit(device: torch.device, bytes_per_row: int, cap: dict[str, int] = ROWS_CAP) -> int:
-    """Rows whose intermediate results take at most `cap` and an eighth of what is free; never less than 16."""
-    return max(16, min(free_bytes(device) // 8, cap.get(device.type, cap["cpu"])) // bytes_per_row)
+def rows_that_fit(device: torch.device, bytes_per_row: int, share: int = 1) -> int:
+    """Rows whose intermediate results take at most 1/share of the cap and of an eighth of what is free; at least 16."""
+    return max(16, min(free_bytes(device) // 8, CAP.get(device.type, CAP["cpu"])) // (share * bytes_per_row))

@@ -40,7 +40,7 @@ def check_features(model: Model, features: Sequence[Tensor], count: int) -> int:
         raise BadInput(f"The drafter reads {count} aux states, {len(features)} were given.")
     shapes = {tuple(x.shape) for x in features}
     rows, width = features[0].shape
-    if len(shapes) > 1 or width != model.spec.target_hidden:
+    if len(shapes) > 1 or width != model.spec.target_hidden or not rows:
         raise BadInput(f"Features are {sorted(shapes)}; expected all alike and {model.spec.target_hidden} wide.")
     return rows
 
@@ -65,7 +65,7 @@ def chain(
     size = min(text.chunk, rows_that_fit(model.device, 8 * model.spec.draft_vocab))
     for part in text.chosen(rows).split(size):
         chains = Chains(text, prefix, part)
-        for step in range(steps):
+        for step in range(steps if len(part) else 0):
             out = chains.advance()
             logits = model.logits(out).float() if model.dtype == torch.bfloat16 else model.logits(out)
             tokens = model.target_ids[logits.argmax(-1)]

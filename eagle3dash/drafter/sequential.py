@@ -37,7 +37,7 @@ def chain_after(
     """
     rotary = model.rotary(prefix + steps)
     state = model.fuse([x[:prefix] for x in features])  # [prefix, H]
-    read, positions = token_ids[1 : prefix + 1], torch.arange(prefix)
+    read, positions = token_ids[1 : prefix + 1], torch.arange(prefix, device=model.device)
     caches: list[list[tuple[Tensor, Tensor]]] = [[] for _ in model.layers]
     logits, hidden, tokens = [], [], []
     for step in range(steps):

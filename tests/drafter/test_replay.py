@@ -90,12 +90,30 @@ def test_leading_keeps_what_accept_length_needs():
     assert np.array_equal(some[:, 4:9], leading[:, 4:9]) and not some[:, 9:].any() and not some[:, :4].any()
 
 
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_texts_shorter_than_a_chain(rows):
+    model = drafter(SPECS["two layers"])
+    features, ids = text(model.spec, rows)
+    made = right(model, features, ids, STEPS)
+    assert made.shape == (STEPS, rows)
+    assert not made[np.add.outer(np.arange(STEPS), np.arange(rows)) + 2 >= len(ids)].any()
+
+
+def test_no_rows_asked_for():
+    model = drafter(PLAIN)
+    features, ids = text(model.spec, ROWS)
+    for leading in (False, True):
+        assert not right(model, features, ids, STEPS, rows=np.array([], dtype=int), leading=leading).any()
+    assert not list(chain(model, features, ids, STEPS, rows=np.array([], dtype=int)))
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         (lambda f, i: (f[:2], i), "reads 3 aux states, 2 were given"),
         (lambda f, i: ([x[:, :30] for x in f], i), "32 wide"),
         (lambda f, i: ([f[0], f[1], f[2][:-1]], i), "expected all alike"),
+        (lambda f, i: ([x[:0] for x in f], i[:1]), "expected all alike"),
         (lambda f, i: (f, i[:-2]), f"{ROWS - 1} token ids for {ROWS} rows"),
         (lambda f, i: (f, i + 40), "different targets"),
     ],
