@@ -267,3 +267,24 @@ def test_server_info_of_sglang(tmp_path):
     log = read(tmp_path, text, "info.json").log
     assert (log.engine, log.version, log.steps, log.settings["method"]) == ("sglang", "0.5.12", 3, "eagle3")
     assert (log.windows[0].accept_length, log.windows[0].cumulative) == (2.31, True)
+
+
+def test_the_engine_line_alone_tells_the_model(tmp_path):
+    line = "(EngineCore pid=2) INFO 11-30 01:18:05 [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config: "
+    line += "model='/m/t', speculative_config=SpeculativeConfig(method='eagle3', model='/m/d', num_spec_tokens=4), "
+    line += "tensor_parallel_size=2\n"
+    log = read(tmp_path, line).log
+    assert (log.version, log.steps) == ("0.32.0", 4)
+    assert {"model": "/m/t", "drafter": "/m/d", "tp": 2, "method": "eagle3"}.items() <= log.settings.items()
+
+
+def test_fields_in_any_order_with_unknown_ones(tmp_path):
+    line = "[2026-01-01 10:00:01 TP0] Decode batch, gen throughput (token/s): 100.00, npu graph: True, accept rate: 68%, "
+    line += "new: 1, cap len: 4.00, block accept len: 3.50, accept len: 3.05, #queue-req: 1, #running-req: 7, foo: 0.1\n"
+    (window,) = read(tmp_path, line).log.windows
+    assert (window.accept_length, window.acceptance_rate, window.running, window.throughput) == (3.05, 0.68, 7, 100.0)
+
+
+def test_llama_cpp_block_without_its_last_line(tmp_path):
+    log = read(tmp_path, "n_draft   = 8\nn_predict = 129\nn_drafted = 132\nn_accept  = 47\n").log
+    assert (log.engine, log.steps, log.windows[0].accepted, log.windows[0].drafted) == ("llama.cpp", 8, 47, 132)

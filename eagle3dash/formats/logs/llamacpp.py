@@ -156,24 +156,30 @@ def _summary(line: Line, name: str, text: str, percent: bool, found: Found) -> N
     block = found.state.setdefault("llama summary", {})
     value = number(text)
     block[name] = value / 100 if percent and value is not None else value
-    if name != "accept" or "n_drafted" not in block or "n_accept" not in block:
+    block["line"] = line.number
+    if name == "accept":
+        _close_summary(found)
+
+
+def _close_summary(found: Found) -> None:
+    """The block as a window; its last line, the rate, may be missing."""
+    block = found.state.pop("llama summary", {})
+    if block.get("n_drafted") is None or block.get("n_accept") is None:
         return
     found.engine = found.engine or "llama.cpp"
-    accepted, drafted = int(block["n_accept"]), int(block["n_drafted"])
+    accepted, drafted, at = int(block["n_accept"]), int(block["n_drafted"]), int(block["line"])
     if block.get("n_draft"):
         found.steps = found.steps or int(block["n_draft"])
-    if drafted and abs(accepted / drafted - block["accept"]) > 0.001:
-        found.problem(
-            f"line {line.number}: inconsistent: n_accept / n_drafted is {accepted / drafted:.4f}, "
-            f"accept says {block['accept']:g}."
-        )
-    extra = {"output_tokens": int(block["n_predict"])} if "n_predict" in block else {}
-    found.server.add(Window(line.number, None, None, None, block["accept"], accepted, drafted, extra=extra))
-    block.clear()
+    true, rate = accepted / drafted if drafted else None, block.get("accept")
+    if true is not None and rate is not None and abs(true - rate) > 0.001:
+        found.problem(f"line {at}: inconsistent: n_accept / n_drafted is {true:.4f}, accept says {rate:g}.")
+    extra = {"output_tokens": int(block["n_predict"])} if block.get("n_predict") else {}
+    found.server.add(Window(at, None, None, None, true if rate is None else rate, accepted, drafted, extra=extra))
 
 
 def finish(found: Found) -> None:
     """Slot lines and statistics speak of the same traffic: keep one kind, the one that knows the accept length."""
+    _close_summary(found)
     if found.engine != "llama.cpp":
         return
     found.definitions.setdefault("acceptance_rate", "accepted / drafted tokens")

@@ -119,8 +119,8 @@ def _cut(text: str) -> bool:
 
 def _accept(texts: dict[str, str], values: dict, extra: dict, line: Line, found: Found) -> None:
     length, rate = number(texts.get("accept_len")), number(texts.get("accept_rate"))
-    if rate is not None and "%" in texts["accept_rate"][:12]:
-        rate /= 100
+    percent = rate is not None and "%" in texts["accept_rate"][:12]
+    rate = rate / 100 if percent else rate
     if "accept_len" in texts and texts["accept_len"] and (length is None or not 1.0 <= length <= 1000):
         found.problem(f"line {line.number}: accept len is {texts['accept_len'][:30]!r}; expected 1 or more. Left out.")
         length = None
@@ -130,10 +130,8 @@ def _accept(texts: dict[str, str], values: dict, extra: dict, line: Line, found:
     if length is not None:
         values["accept_length"] = length
     if rate is not None:
-        extra |= {
-            "accept_rate": rate,
-            "decimals": (decimals(texts["accept_len"]) if length else 2, decimals(texts["accept_rate"])),
-        }
+        digits = decimals(texts["accept_rate"]) + 2 * percent
+        extra |= {"accept_rate": rate, "decimals": (decimals(texts["accept_len"]) if length else 2, digits)}
     if rounds := extra.get("spec_rounds"):
         values["rounds"] = rounds
         if length is not None and abs(extra.get("spec_tokens", 0) / rounds - length) < 0.006:

@@ -77,7 +77,7 @@ NAMES = {  # their name -> ours
 }
 DRAFT_NAMES = {"model": "drafter", "quantization": "draft_quantization", "tensor_parallel_size": "draft_tp"}
 PAIR = re.compile(
-    r"""(?<![\w.])['"]?([a-z][a-z_]{1,40})['"]?\s?[=:]\s?('[^']{0,300}'|"[^"]{0,300}"|\['[^']{0,300}'\]|-?[\w./+-]{1,200})"""
+    r"""(?<![\w.])['"]?([a-z][a-z_]{1,40})['"]?\s?[=:]\s?('[^']{0,300}'|"[^"]{0,300}"|\['[^']{0,300}'\]|-?[\w./+-]{1,200}(?![\w./+-]|\s?[=:]))"""
 )
 OPTION = re.compile(r"--([a-z][a-z-]{1,50})(?:[ =]('[^']{0,300}'|\"[^\"]{0,300}\"|[^\s-]\S{0,300}))?")
 SPECULATIVE = re.compile(r"speculative_config'?\s?[=:]\s?(?:SpeculativeConfig)?[({]([^(){}]{0,2000})")
