@@ -21,7 +21,7 @@ from eagle3dash.formats.scan import File
 from eagle3dash.formats.tensors import Entry, entry, raw, write
 from eagle3dash.records import Capture, Inferred, Role, Sequence
 
-Done = Callable[[int], None]
+Done = Callable[[int, str], None]  # bytes since the last call, what is being read
 BITS = {  # dtype -> integers of the same size, mask of everything but the sign, smallest pattern that is not finite
     torch.bfloat16: (torch.int16, 0x7FFF, 0x7F80),
     torch.float16: (torch.int16, 0x7FFF, 0x7C00),
@@ -127,7 +127,7 @@ def _state(name: str, index: int, slot: Slot, rows: int, share: int, done: Done)
             _check_rows(name, index, a, block)
             yield block
             now = share * min(a + step, rows) // rows
-            done(now - reported)
+            done(now - reported, f"reading {name}")
             reported = now
 
     return Entry(f"state.{index}", dtype, (rows, slot.width), chunks())

@@ -96,13 +96,13 @@ def _answer(op: str, job: Job) -> dict[str, Any]:
 
 
 def _job(request: dict[str, Any], replies: BinaryIO) -> Job:
-    last, pending = [0.0], [0]
+    last, pending, said = [0.0], [0], [""]
 
     def progress(count: int, message: str) -> None:
         pending[0] += count
-        if time.monotonic() - last[0] > 0.1:
+        if time.monotonic() - last[0] > 0.1 or message != said[0]:
             send(replies, {"progress": pending[0], "message": message})
-            last[0], pending[0] = time.monotonic(), 0
+            last[0], pending[0], said[0] = time.monotonic(), 0, message
 
     scratch = Path(request["scratch"])
     return Job(

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+import struct
+import sys
+import traceback
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +17,10 @@ from eagle3dash.errors import BadInput
 from eagle3dash.formats.scan import File
 from eagle3dash.records import Inferred, to_json
 
+FAULTS = (  # what readers and libraries raise on bytes that are not what they seem; anything else ends the child
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError, RuntimeError,
+    pickle.UnpicklingError, struct.error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 Progress = Callable[[int, str], None]  # bytes since the last call, what is being read
 Attempt = Callable[..., Any]  # attempt(name, action, *arguments): `named`, or one that notes the error and gives None
 
@@ -56,8 +66,9 @@ def named(name: str, action: Callable[..., Any], *arguments: Any) -> Any:
     except BadInput as error:
         text = str(error)
         raise BadInput(text if text.startswith(f"{name}: ") else f"{name}: {text}") from error
-    except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError, EOFError, RuntimeError) as error:
+    except FAULTS as error:
         text = " ".join(str(error).split())
         if "allocate memory" in text:
             raise MemoryError from error
+        traceback.print_exc(file=sys.stderr)  # for the caller's log, when it is a fault of ours after all
         raise BadInput(f"{name}: damaged, or not what it seems ({type(error).__name__}: {text[:100]}).") from error

@@ -86,8 +86,7 @@ def _capture(job: Job, dumped: Dumped, pieces: Pieces) -> dict[str, Any]:
             f"{first.name}: from training or from serving? The file can't say. Add --as training or --as serving."
         )
     states, notes, problems = _states(job, dumped, pieces)
-    message = f"reading {first.name}"
-    built = captures.build(pieces, job.out, role, states, notes, lambda count: job.progress(count, message))
+    built = captures.build(pieces, job.out, role, states, notes, job.progress)
     built = replace(built, problems=(*built.problems, *problems))
     files = list(dict.fromkeys(piece.file for piece in pieces)) + (dumped.extra if notes and job.states is None else [])
     folder = Path(first.file.path).parent.name

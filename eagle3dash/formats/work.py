@@ -161,6 +161,7 @@ def _log(job: Job, files: list[Content]) -> dict[str, Any]:
         job.progress(int(done) - seen[0], message)
         seen[0] = int(done)
 
+    job.progress(0, f"reading {name}")
     paths = [Path(one.path) for one in files]
     record, inferred, problems = logs.parse(paths, files[0].value, report)
     job.progress(size - seen[0], f"reading {name}")
