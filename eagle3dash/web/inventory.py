@@ -28,6 +28,9 @@ SHOWN_SOURCES = 3
 
 def inventory() -> None:
     """Of one run (?run=): what is there, what is missing, every file, the settings."""
+    if not state.store().runs():
+        pickers.offer("There is no run yet.")  # the page shows imports under way further up
+        return
     run = pickers.run()
     there = {"drafter": run.drafter, "target": run.target, "log": run.logs or None}
     there |= {"training": run.capture("training"), "serving": run.capture("serving")}

@@ -14,7 +14,13 @@ MOST = 4  # runs side by side
 
 
 def empty(message: str) -> None:
-    """An empty page says what to add and offers the demo."""
+    """An empty page says what to add and offers the demo; imports under way are shown."""
+    offer(message)
+    asking.imports_under_way()
+
+
+def offer(message: str) -> None:
+    """What to add, and the demo."""
     with st.container(border=True):
         st.markdown(f"**{message}**")
         st.markdown(
@@ -25,7 +31,6 @@ def empty(message: str) -> None:
             if st.button("Load the demo", icon=":material/science:", type="primary"):
                 state.queue().load_demo()
             st.page_link(paths.IMPORTS, label="Import your own files", icon=":material/upload_file:")
-        asking.imports_under_way()
 
 
 def run() -> Run:
