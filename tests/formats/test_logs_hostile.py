@@ -1,5 +1,7 @@
 """Logs that are too long, torn, binary or made to hang: bounded memory and time, and what was left out is said."""
 
+import json
+import random
 import subprocess
 import sys
 import time
@@ -10,6 +12,7 @@ import pytest
 from eagle3dash.errors import BadInput
 from eagle3dash.formats.logs import parse, sniff, text
 from eagle3dash.formats.logs.lines import CAP, LABEL, NUMBER
+from eagle3dash.records import to_json
 
 LINE = (
     b"[2026-01-01 10:00:0%d TP0] Decode batch, #running-req: 4, accept len: 2.83, accept rate: 0.61, "
@@ -130,6 +133,36 @@ def test_no_pattern_hangs(tmp_path, trap):
         except BadInput as error:
             assert "trap.log" in str(error)
     assert time.process_time() - began < 6
+
+
+def test_a_rate_above_one_is_left_out_and_said(tmp_path):
+    raw = b"num_drafts: 675\nnum_draft_tokens: 20\nnum_accepted_tokens: 1722\nmean acceptance length: 3.55\n"
+    parsed = read(tmp_path, raw)
+    assert (parsed.log.windows[0].acceptance_rate, parsed.log.windows[0].accepted) == (None, 1722)
+    assert any("more tokens accepted than drafted" in problem for problem in parsed.problems)
+
+
+DAMAGE = (b"", b",", b":", b"nan", b"1e999", b"\n", b"\r", b"\x00", b"\xff")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_lines_never_raise_or_lie(tmp_path, seed):
+    """Bytes deleted, changed and put in at random: a window is possible or absent, and the record is valid JSON."""
+    rng = random.Random(seed)
+    raw = (Path(__file__).parent / "loglines.txt").read_bytes().splitlines(keepends=True)
+    raw = [line for line in raw if not line.startswith(b"#@")]
+    for _ in range(150):
+        data = bytearray(b"".join(rng.sample(raw, 5)))
+        for _ in range(4):
+            at = rng.randrange(len(data))
+            data[at : at + rng.choice((0, 1, 30))] = rng.choice(DAMAGE)
+        try:
+            log = read(tmp_path, bytes(data)).log
+        except BadInput:
+            continue
+        json.dumps(to_json(log), allow_nan=False)
+        assert all(w.accept_length is None or w.accept_length >= 1 for w in log.windows)
+        assert all(w.acceptance_rate is None or 0 <= w.acceptance_rate <= 1 for w in log.windows)
 
 
 def test_every_mark_is_found_by_the_prefilter():

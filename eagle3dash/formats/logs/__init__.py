@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from eagle3dash.errors import BadInput
@@ -15,7 +16,7 @@ from eagle3dash.formats.logs import benches, prometheus, responses, startup, tab
 from eagle3dash.formats.logs.collect import Found, Parsed
 from eagle3dash.formats.logs.lines import Tally
 from eagle3dash.formats.logs.objects import KEYS
-from eagle3dash.records import Log, Progress, no_progress
+from eagle3dash.records import Log, Progress, Window, no_progress
 
 __all__ = ["Parsed", "parse", "sniff"]
 
@@ -101,7 +102,19 @@ def parse(paths: Sequence[Path], format: str, progress: Progress = no_progress) 
     return _parsed(found, tally)
 
 
+def _possible(window: Window, found: Found) -> Window:
+    """The window without a rate outside 0..1, which no count of accepted and drafted tokens gives."""
+    rate = window.acceptance_rate
+    if rate is None or 0.0 <= rate <= 1.0:
+        return window
+    found.problem(
+        f"line {window.line}: inconsistent: acceptance rate {rate:g}, more tokens accepted than drafted. Left out."
+    )
+    return replace(window, acceptance_rate=None)
+
+
 def _parsed(found: Found, tally: Tally) -> Parsed:
+    windows = tuple(_possible(window, found) for window in found.server.kept)
     if tally.long:
         found.problems.insert(0, f"{tally.long} lines above the length limit were counted, not read.")
     if found.more_problems:
@@ -115,7 +128,7 @@ def _parsed(found: Found, tally: Tally) -> Parsed:
         found.engine,
         found.version,
         found.steps,
-        tuple(found.server.kept),
+        windows,
         tuple(found.requests),
         found.settings,
         found.definitions,
