@@ -6,6 +6,7 @@ Text out of files is shown by st.code and st.text, or escaped (`words.safe`).
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,8 @@ from eagle3dash.web import paths, words
 from eagle3dash.web.words import name_of, safe, value
 
 log = logging.getLogger("eagle3dash")
+ENGINE_STARTS = re.compile(r"(?<=[.;])\s+(?=(?:vLLM|SGLang|TensorRT-LLM|llama\.cpp|Or)\b)")
+MOST_LINES = 20
 SEVERITY = {
     "error": (":red-badge[:material/error: error]", "costs acceptance now"),
     "warning": (":orange-badge[:material/warning: warning]", "likely, or latent"),
@@ -54,15 +57,29 @@ def findings(found: Sequence[dict[str, Any]]) -> None:
         badge, meaning = SEVERITY[finding["severity"]]
         with st.container(border=True):
             st.markdown(f"{badge} &nbsp;**{safe(finding['title'])}**", help=f"{finding['severity']}: {meaning}")
-            evidence, fix = st.columns([3, 2], gap="medium")
-            with evidence:
+            left, right = st.columns([3, 2], gap="medium")
+            with left:
                 st.caption(f"Evidence · `{finding['id']}`")
-                st.table(
-                    {name_of(key): safe(value(item)) for key, item in finding["evidence"].items()}, border="horizontal"
-                )
-            with fix:
+                evidence(finding["evidence"])
+            with right:
                 st.caption("What to change")
-                st.code(finding["fix"], language=None, wrap_lines=True)
+                fix(finding["fix"])
+
+
+def evidence(found: dict[str, Any]) -> None:
+    """Numbers by name; where one is a list of records, a table of its own."""
+    tables = {name: rows for name, rows in found.items() if isinstance(rows, list) and rows and isinstance(rows[0], dict)}
+    plain = {name_of(name): safe(value(item)) for name, item in found.items() if name not in tables}
+    st.table(plain, border="horizontal")
+    for name, rows in tables.items():
+        st.caption(name_of(name))
+        lines = [{name_of(key): safe(value(item)) for key, item in row.items()} for row in rows[:MOST_LINES]]
+        st.table(lines, border="horizontal", hide_index=True)
+
+
+def fix(text: str) -> None:
+    """What to change, a line for each engine that it names."""
+    st.markdown("\n".join(f"- {safe(part, 1000)}" for part in ENGINE_STARTS.split(text)))
 
 
 def matches(document: dict[str, Any]) -> None:
@@ -88,6 +105,11 @@ def verdict(document: dict[str, Any]) -> None:
         st.info(f"**{safe(document['verdict'], 800)}**", icon=":material/info:")
     else:
         st.success(f"**{safe(document['verdict'], 800)}**", icon=":material/check_circle:")
+    worst = next((finding for finding in document["findings"] if finding["severity"] != "info"), None)
+    if worst:
+        with st.container(border=True):
+            st.caption("What to change")
+            fix(worst["fix"])
 
 
 def notes(document: dict[str, Any]) -> None:

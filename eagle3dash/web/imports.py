@@ -20,7 +20,6 @@ ROLES = {
     "log": "server log or metrics",
     "target": "target",
 }
-RECENT = 50
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,10 @@ def form(files: Source) -> None:
 def result() -> None:
     """Imports under way (anybody's), and how the last one of this visitor ended."""
     asking.imports_under_way()
-    jobs = state.queue().jobs(RECENT)
-    mine = next((job for job in jobs if job["id"] == st.session_state.get("import_job")), None)
-    if mine is None or mine["state"] in OPEN:
+    if "import_job" not in st.session_state:
+        return
+    mine = state.queue().status(st.session_state["import_job"])
+    if mine["state"] in OPEN:
         return
     if mine["state"] == "done":
         _tidy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import streamlit as st
@@ -10,7 +11,7 @@ from eagle3dash.errors import Eagle3Error
 from eagle3dash.jobs.devices import devices as found_devices
 from eagle3dash.jobs.queue import OPEN
 from eagle3dash.web import asking, cards, state
-from eagle3dash.web.words import size
+from eagle3dash.web.words import duration, size
 
 MOST = 100
 LAST_LINES = 200
@@ -45,8 +46,7 @@ def history() -> None:
     if not ended:
         st.caption("No job has run yet.")
         return
-    columns = ("id", "kind", "run", "state", "device", "started", "ended", "message")
-    rows = [{name: job.get(name) for name in columns} for job in ended]
+    rows = [line(job) for job in ended]
     picked = st.dataframe(
         rows,
         hide_index=True,
@@ -61,6 +61,21 @@ def history() -> None:
         _details(ended[chosen[0]])
     else:
         st.caption("Choose a line to see what happened, or to run it again.")
+
+
+def line(job: dict[str, Any]) -> dict[str, Any]:
+    """An ended job as a line of the table; times are UTC."""
+    began, ended = (datetime.fromisoformat(job[name]) if job[name] else None for name in ("started", "ended"))
+    return {
+        "job": job["id"],
+        "what": job["kind"],
+        "run": job["run"] or "",
+        "state": job["state"],
+        "device": job["device"] or "",
+        "ended, UTC": f"{ended:%Y-%m-%d %H:%M:%S}" if ended else "",
+        "took": duration((ended - began).total_seconds()) if began and ended else "",
+        "message": "" if job["state"] == "done" else job["message"],
+    }
 
 
 def _details(job: dict[str, Any]) -> None:
