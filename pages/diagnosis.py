@@ -17,6 +17,6 @@ if document is None:
 cards.verdict(document)
 panels.show(waterfall(views.stages(document), document["steps"]), "waterfall")
 cards.notes(document)
-cards.findings(document["findings"])
+cards.findings(document)
 cards.checked(document)
 panels.copy_link()

@@ -47,7 +47,7 @@ def waterfall(stages: Sequence[Stage], steps: int) -> Chart:
     caption = _sentence(stages, lost)
     rows = tuple(
         {
-            "number": stage.label.replace("\n", " "),
+            "number": plain_label(stage),
             "accept_length": stage.value,
             "lost": lost[at],
             "step": stage.cause,
@@ -120,4 +120,4 @@ def _sentence(stages: Sequence[Stage], lost: list[float | None]) -> str:
 
 def plain_label(stage: Stage) -> str:
     """The label on one line, for a sentence."""
-    return stage.label.replace("\n", " ").lower()
+    return " ".join(stage.label.split())

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -51,19 +50,26 @@ def on_script_error(problem: Exception) -> bool:
     return True
 
 
-def findings(found: Sequence[dict[str, Any]]) -> None:
-    """Each finding as a card: what, the evidence in numbers, what to change."""
-    for finding in found:
+def findings(document: dict[str, Any]) -> None:
+    """Each finding as a card: what, the evidence in numbers, what to change (of the worst it stands under the verdict)."""
+    told = worst(document)
+    for finding in document["findings"]:
         badge, meaning = SEVERITY[finding["severity"]]
         with st.container(border=True):
             st.markdown(f"{badge} &nbsp;**{safe(finding['title'])}**", help=f"{finding['severity']}: {meaning}")
-            left, right = st.columns([3, 2], gap="medium")
+            left, right = st.columns([3, 2], gap="medium") if finding is not told else (st.container(), None)
             with left:
                 st.caption(f"Evidence · `{finding['id']}`")
                 evidence(finding["evidence"])
-            with right:
-                st.caption("What to change")
-                fix(finding["fix"])
+            if right is not None:
+                with right:
+                    st.caption("What to change")
+                    fix(finding["fix"])
+
+
+def worst(document: dict[str, Any]) -> dict[str, Any] | None:
+    """The finding that the verdict is about."""
+    return next((finding for finding in document["findings"] if finding["severity"] != "info"), None)
 
 
 def evidence(found: dict[str, Any]) -> None:
@@ -105,11 +111,11 @@ def verdict(document: dict[str, Any]) -> None:
         st.info(f"**{safe(document['verdict'], 800)}**", icon=":material/info:")
     else:
         st.success(f"**{safe(document['verdict'], 800)}**", icon=":material/check_circle:")
-    worst = next((finding for finding in document["findings"] if finding["severity"] != "info"), None)
-    if worst:
+    told = worst(document)
+    if told:
         with st.container(border=True):
             st.caption("What to change")
-            fix(worst["fix"])
+            fix(told["fix"])
 
 
 def notes(document: dict[str, Any]) -> None:
