@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from eagle3dash.cli.backends import progress_line
 from eagle3dash.errors import Eagle3Error, StoreBusy
 from eagle3dash.jobs.devices import devices
 from eagle3dash.store import Store
@@ -69,8 +70,8 @@ def _store(folder: Path) -> Iterator[dict[str, Any]]:
         yield _line("store", "note", f"{folder} does not exist yet; `demo` or `import` makes it")
         return
     try:
-        with Store.open(folder) as store:
-            wrong, runs = store.verify(), store.runs()
+        with Store.open(folder) as store, progress_line() as progress:
+            wrong, runs = store.verify(progress), store.runs()
     except StoreBusy as busy:
         yield _line("store", "note", str(busy))
     except Eagle3Error as error:

@@ -40,22 +40,32 @@ class Child:
     def ask(self, payload: dict[str, Any], progress: Progress, cancelled: threading.Event) -> list[Answer]:
         """The answers, the asked one last. Raises what the worker reports, `Died`, or `Cancelled` once `cancelled` is set
         and `stop` was called."""
-        process = self._started()
-        if cancelled.is_set():
-            self.stop()
         with tempfile.TemporaryDirectory(prefix="eagle3dash-") as folder:
-            with contextlib.suppress(BrokenPipeError):  # what it died of is told below
-                process.stdin.write(json.dumps({"payload": payload, "out": folder}) + "\n")
-                process.stdin.flush()
-            for line in process.stdout:
-                message = json.loads(line)
-                if "progress" in message:
-                    progress(*message["progress"])
-                elif "error" in message:
-                    raise Eagle3Error(message["error"])
-                else:
+            question = json.dumps({"payload": payload, "out": folder}) + "\n"
+            for _ in range(2):
+                process = self._started()
+                if cancelled.is_set():
+                    self.stop()
+                message = self._converse(process, question, progress)
+                if message is not None:
                     return [read_answer(part, Path(folder)) for part in message["result"]]
+                if process.wait() != 0:  # 0: it was just leaving, as it had been idle; a new one takes the question
+                    break
         raise Cancelled("Cancelled.") if cancelled.is_set() else self._obituary(process)
+
+    def _converse(self, process: subprocess.Popen[str], question: str, progress: Progress) -> dict[str, Any] | None:
+        """The result, or None when the process ended before it."""
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(question)
+            process.stdin.flush()
+        for line in process.stdout:
+            message = json.loads(line)
+            if "error" in message:
+                raise Eagle3Error(message["error"])
+            if "result" in message:
+                return message
+            progress(*message["progress"])
+        return None
 
     def stop(self) -> None:
         """Ends the process, and with it the question it is at. Safe from any thread."""

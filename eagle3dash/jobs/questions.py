@@ -87,7 +87,7 @@ def answer(store: Store, question: Question, progress: Progress = no_progress, d
     with shortage_told(device):
         found = tasks.run(asked, progress, device)
     keep(store, question.run, list(found.flat()))
-    return found.document
+    return store.result(asked["key"])
 
 
 def keep(store: Store, run: str, answers: list[Answer]) -> None:

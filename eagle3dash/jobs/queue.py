@@ -199,7 +199,8 @@ class Queue:
             self._brought[work.job] = {"runs": demo.load(self._store, progress)}
         else:
             where = args["paths"], work.run, args["as"], args["states"]
-            self._brought[work.job] = imports.bring_in(self._store, *where, progress)
+            told = self._brought[work.job] = imports.bring_in(self._store, *where, progress)
+            work.message = f"added to {told['run']}: {', '.join(one['name'] for one in told['added'])}"[:300]
 
     def _progress(self, work: Work) -> Callable[[float, float, str], None]:
         def progress(done: float, total: float, message: str) -> None:
