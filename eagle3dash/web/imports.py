@@ -96,16 +96,19 @@ def result() -> None:
     if mine["state"] in OPEN:
         return
     if mine["state"] == "done":
-        _tidy()
+        _tidy(mine["result"]["run"])
         _added(mine["result"])
     else:
         st.error(safe(mine["message"] or f"The import was {mine['state']}."), icon=":material/error:")
         st.caption("Nothing was stored. Remove the file above, or say more about it, and import again.")
 
 
-def _tidy() -> None:
-    """Once the store has the content, the uploaded files are in the way."""
-    sent = st.session_state.pop("import_upload", None)
+def _tidy(run: str) -> None:
+    """Once: the store has the content, so the uploaded files are in the way; and the run is the one to look at now."""
+    if "import_upload" not in st.session_state:
+        return
+    sent = st.session_state.pop("import_upload")
+    st.session_state["run"] = run
     if sent:
         upload.discard(sent)
         uploader.forget()

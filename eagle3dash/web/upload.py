@@ -57,9 +57,14 @@ def folder_of(upload: str) -> Path:
     return uploads() / upload
 
 
+def files_of(upload: str) -> Path:
+    """Where its files lie. A folder with a name that a person may see, because imports are named after folders."""
+    return folder_of(upload) / "upload"
+
+
 def finished(upload: str, files: list[dict[str, object]]) -> Path:
-    """The folder of an upload whose files all lie there whole. BadInput names the first that doesn't."""
-    folder = folder_of(upload)
+    """The files of an upload, a folder, when all lie there whole. BadInput names the first that doesn't."""
+    folder = files_of(upload)
     for file in files:
         path = folder / clean(str(file["name"]))
         have = path.stat().st_size if path.is_file() else 0
@@ -86,7 +91,7 @@ def sweep() -> None:
 async def put(request: Request) -> Response:
     """Appends one chunk. 409 tells how much is there when the offset does not fit; 413, 507: too large."""
     try:
-        path = folder_of(request.path_params["id"]) / clean(request.path_params["name"])
+        path = files_of(request.path_params["id"]) / clean(request.path_params["name"])
         offset, size = _count(request, "offset"), _count(request, "size")
         length = int(request.headers.get("content-length", 0))
     except (BadInput, ValueError) as error:
@@ -134,7 +139,7 @@ async def _append(request: Request, path: Path, offset: int, size: int) -> Respo
 async def get(request: Request) -> Response:
     """How many bytes of a file are there: where a broken upload goes on."""
     try:
-        return JSONResponse({"have": _have(folder_of(request.path_params["id"]) / clean(request.path_params["name"]))})
+        return JSONResponse({"have": _have(files_of(request.path_params["id"]) / clean(request.path_params["name"]))})
     except BadInput as error:
         return _problem(400, str(error))
 
@@ -142,11 +147,11 @@ async def get(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     """Forgets a file, or the whole upload when no name is given."""
     try:
-        folder, name = folder_of(request.path_params["id"]), request.path_params.get("name")
+        upload, name = request.path_params["id"], request.path_params.get("name")
         if name is None:
-            await run_in_threadpool(discard, folder.name)
+            await run_in_threadpool(discard, upload)
         else:
-            (folder / clean(name)).unlink(missing_ok=True)
+            (files_of(upload) / clean(name)).unlink(missing_ok=True)
     except BadInput as error:
         return _problem(400, str(error))
     return Response(status_code=204)

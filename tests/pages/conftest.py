@@ -3,18 +3,14 @@
 story-as-served is diagnosed beforehand (so all its questions are answered), story-fixed is not.
 """
 
-from pathlib import Path
-
 import pytest
+from demo_runs import ANSWERED, ROOT
 from streamlit.testing.v1 import AppTest
 
 from eagle3dash.jobs import demo, questions
 from eagle3dash.jobs.questions import Question
 from eagle3dash.store import Store
 from eagle3dash.web import state
-
-ROOT = Path(__file__).parents[2]
-ANSWERED, UNASKED = "story-as-served", "story-fixed"
 
 
 @pytest.fixture(scope="session")
@@ -53,10 +49,11 @@ def visit():
     """visit("layers", run="x") -> the page as it stands after one run of the script, with these URL parameters."""
 
     def go(page, **params):
-        app = AppTest.from_file(str(ROOT / "eagle3dash" / "web" / "router.py"), default_timeout=120).run()
+        app = AppTest.from_file(str(ROOT / "eagle3dash" / "web" / "router.py"), default_timeout=120)
+        app.query_params.update(params)
+        app.run()
         app.switch_page(f"../../pages/{page}.py")
-        for name, value in params.items():
-            app.query_params[name] = value
+        app.query_params.update(params)
         return app.run()
 
     return go

@@ -44,7 +44,7 @@ def test_a_wrong_offset_is_told_where_to_go_on(client):
 def test_offset_zero_starts_anew(client):
     put(client, "x.pt", b"a long first attempt")
     put(client, "x.pt", b"short")
-    assert (upload.folder_of(ID) / "x.pt").read_bytes() == b"short"
+    assert (upload.files_of(ID) / "x.pt").read_bytes() == b"short"
 
 
 def test_an_unfinished_file_is_not_imported(client):
@@ -71,7 +71,7 @@ def test_no_name_leads_out_of_the_upload(client, own_store, name):
     assert put(client, name, b"x").status_code == 200
     new = {path for path in set(own_store.parent.rglob("*")) - before if path.is_file()}
     assert len(new) == 1
-    path = new.pop().relative_to(upload.folder_of(ID))
+    path = new.pop().relative_to(upload.files_of(ID))
     assert path.name.isprintable() and not path.name.startswith(".") and ".." not in path.parts
 
 
@@ -96,14 +96,14 @@ def test_a_file_larger_than_the_disk_is_refused_before_its_first_byte(client):
     answer = put(client, "x.pt", b"1", 0, 1 << 60)
     assert answer.status_code == 507
     assert "free" in answer.json()["error"]
-    assert not (upload.folder_of(ID) / "x.pt").exists()
+    assert not (upload.files_of(ID) / "x.pt").exists()
 
 
 def test_delete_forgets_a_file_or_all(client):
     put(client, "x.pt", b"1")
     put(client, "y.pt", b"1")
     assert client.delete(f"/api/upload/{ID}/x.pt").status_code == 204
-    assert [path.name for path in upload.folder_of(ID).iterdir()] == ["y.pt"]
+    assert [path.name for path in upload.files_of(ID).iterdir()] == ["y.pt"]
     assert client.delete(f"/api/upload/{ID}").status_code == 204
     assert not upload.folder_of(ID).exists()
 
@@ -111,7 +111,7 @@ def test_delete_forgets_a_file_or_all(client):
 def test_uploads_nobody_touched_for_a_day_are_swept(client):
     put(client, "x.pt", b"1", upload_id="a" * 32)
     old = upload.folder_of("a" * 32)
-    for path in (old / "x.pt", old):
+    for path in (old / "upload" / "x.pt", old / "upload", old):
         os.utime(path, (time.time() - upload.STALE_S - 60,) * 2)
     put(client, "y.pt", b"1", upload_id="b" * 32)
     assert not old.exists()
