@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from eagle3dash.store import Store
 
@@ -30,6 +30,7 @@ QUIET = [
     "--disable-sync",
 ]
 PATIENCE = 240_000  # ms; a replay of the demo takes seconds on a free machine, minutes on a busy one
+expect.set_options(timeout=PATIENCE)
 
 
 @dataclass(frozen=True)
