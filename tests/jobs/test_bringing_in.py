@@ -1,6 +1,8 @@
 """Imports are whole or not at all, wherever they are broken off."""
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from eagle3dash.errors import BadInput, Cancelled
 from eagle3dash.jobs import demo
@@ -45,9 +47,6 @@ def test_what_was_inferred_is_told(empty):
 
 
 def test_the_width_of_the_runs_drafter_splits_a_concatenation(empty, tmp_path):
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import save_file
-
     bring_in(empty, [demo.FOLDER / "drafter"], "r")
     states = torch.randn(40, 3 * 576)
     save_file({"hidden_states": states, "token_ids": torch.arange(40)}, tmp_path / "joined.safetensors")
