@@ -31,29 +31,29 @@ def stages(document: dict[str, Any]) -> list[Stage]:
     errors = [finding["id"] for finding in document["findings"] if finding["severity"] == "error"]
     faults = {SHOWS_AT.get(family.get(error, ""), "served") for error in errors}
     return [
-        Stage("expected\n\nper row", "expected", numbers.get("expected")),
+        Stage("expected\n\n\nper row", "expected", numbers.get("expected")),
         Stage(
-            "training\nfeatures\nper row",
+            "replay on\ntraining\nfeatures\nper row",
             "training",
             numbers.get("replayed_training_rows"),
             "training code or checkpoint",
             fault="training" in faults,
         ),
         Stage(
-            "training\nfeatures\nper round",
+            "replay on\ntraining\nfeatures\nper round",
             "training",
             numbers.get("replayed_training"),
             "counting rounds instead of rows",
             counting=True,
         ),
         Stage(
-            "serving\nfeatures\nper round",
+            "replay on\nserving\nfeatures\nper round",
             "serving",
             numbers.get("replayed_serving"),
             "other features in serving",
             fault="serving" in faults,
         ),
-        Stage("served\n\nper round", "served", numbers.get("served"), "the engine", fault="served" in faults),
+        Stage("served\n\n\nper round", "served", numbers.get("served"), "the engine", fault="served" in faults),
     ]
 
 
