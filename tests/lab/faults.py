@@ -1,0 +1,322 @@
+"""Faults of the features that a server feeds: each rewrites the serving capture of the healthy run.
+
+A fault is what public cases did (wrong states, another order, rows moved, a norm, no residual, another scale, shards in the
+wrong order, quantised, torn or stale rows, other tokens), in several strengths and places. `names`: the finding that must
+be told first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import torch
+
+from tests.lab.healthy import Case, Change, Healthy, Made
+
+Rewrite = Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`change` breaks a case; `names`: ids of which one must be told first (several where both name the same thing)."""
+
+    title: str
+    names: tuple[str, ...]
+    change: Change
+
+
+def rewritten(rewrite: Rewrite, slots: Sequence[int] = (0, 1, 2)) -> Change:
+    """Every text's serving states in these slots through `rewrite`."""
+
+    def change(_: Healthy, case: Case) -> None:
+        for text in case.serving:
+            text.states = [rewrite(s) if slot in slots else s for slot, s in enumerate(text.states)]
+
+    return change
+
+
+def like(values: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+    """In the dtype of a state."""
+    return values.to(state.dtype)
+
+
+def rng(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+# ---- states --------------------------------------------------------------------------------------------------------
+
+
+def states(*wanted: int) -> Change:
+    """The server feeds these HF[k]."""
+
+    def change(lab: Healthy, case: Case) -> None:
+        for text, pool in zip(case.serving, lab.pool["serving"], strict=False):
+            text.states = [pool[k] for k in wanted]
+
+    return change
+
+
+def claimed(*wanted: int) -> Change:
+    """The same, because the config says so."""
+
+    def change(lab: Healthy, case: Case) -> None:
+        states(*wanted)(lab, case)
+        case.config["eagle_aux_hidden_state_layer_ids"] = list(wanted)
+
+    return change
+
+
+def unseen(lab: Healthy, case: Case) -> None:
+    """The server feeds HF[27], which the training capture does not hold."""
+    states(2, 15, 27)(lab, case)
+    for text in case.training:
+        text.states = text.states[:3]
+    case.labels["training"] = [0, 2, 15]
+
+
+def beside(slots: Sequence[int]) -> Change:
+    """The state after one more layer: HF[k] and what a layer adds to it, made of this and the tokens before."""
+
+    def change(_: Healthy, case: Case) -> None:
+        width = case.serving[0].states[0].shape[1]
+        for slot in slots:
+            noise = rng(slot + 5)
+            up, down = (torch.randn(width, width, generator=noise) / width**0.5 for _ in range(2))
+            for text in case.serving:
+                state = text.states[slot].float()
+                x = state / state.pow(2).mean(-1, keepdim=True).sqrt()
+                before = x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None]
+                added = torch.tanh((x + before) @ up) @ down  # [S, Ht]
+                added *= 0.35 * state.norm(dim=-1, keepdim=True) / added.norm(dim=-1, keepdim=True)
+                text.states[slot] = like(state + added, text.states[slot])
+
+    return change
+
+
+def wiring() -> Iterator[Fault]:
+    wrong, order = ("wrong-aux-states",), ("aux-order",)
+    yield Fault("states 2,15,27 as the config says", wrong, claimed(2, 15, 27))
+    for triple in ((2, 15, 27), (0, 2, 27), (0, 15, 27), (0, 2, 2), (15, 15, 15), (27, 2, 0), (15, 2, 27)):
+        yield Fault(f"states {triple}", wrong, states(*triple))
+    yield Fault("states 2,15,27, HF[27] not in training", wrong, unseen)
+    for slots in ((1, 2), (2,), (0, 1, 2)):
+        yield Fault(f"one layer further in slots {slots}", wrong, beside(slots))
+    for triple in list(permutations((0, 2, 15)))[1:]:
+        yield Fault(f"order {triple}", order, states(*triple))
+
+
+# ---- moved and changed ---------------------------------------------------------------------------------------------
+
+
+def moved(lag: int) -> Rewrite:
+    """Row t holds what row t - lag should."""
+    return lambda s: torch.roll(s, lag, dims=0)
+
+
+def post_norm(lab: Healthy, state: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+    """RMSNorm with the target's weights."""
+    x = state.float()
+    x = x / (x.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
+    return like(x if weight is None else x * weight, state)
+
+
+def normed(slots: Sequence[int], weight: str = "final") -> Change:
+    """The states of these slots after a norm."""
+
+    def change(lab: Healthy, case: Case) -> None:
+        made = {"final": lab.norm, "none": None, "other": torch.rand(len(lab.norm), generator=rng(1)) * 0.8 + 0.1}[weight]
+        rewritten(lambda s: post_norm(lab, s, made), slots)(lab, case)
+
+    return change
+
+
+def without_residual(slot: int, state: int, entered: int) -> Change:
+    """HF[state] - HF[entered] in this slot: what the layers between have added."""
+
+    def change(lab: Healthy, case: Case) -> None:
+        for text, pool in zip(case.serving, lab.pool["serving"], strict=False):
+            text.states[slot] = like(pool[state].float() - pool[entered].float(), text.states[slot])
+
+    return change
+
+
+def blocks(count: int, order: Sequence[int] | None = None) -> Rewrite:
+    """Equal blocks of the hidden dimension in another order; reversed unless said."""
+    wanted = list(order) if order is not None else list(range(count))[::-1]
+    return lambda s: torch.cat([s.chunk(count, dim=-1)[i] for i in wanted], dim=-1)
+
+
+def scaled(factor: float) -> Rewrite:
+    return lambda s: like(s.float() * factor, s)
+
+
+def changed() -> Iterator[Fault]:
+    shift, norm, residual = ("shifted-features",), ("normed-features",), ("missing-residual",)
+    for lag in (-2, -1, 1, 2):
+        yield Fault(f"shifted by {lag:+d}", shift, rewritten(moved(lag)))
+    yield Fault("one slot shifted by +1", shift, rewritten(moved(1), (2,)))
+    yield Fault("post-norm in slot 2", norm, normed((2,)))
+    yield Fault("post-norm in all slots", norm, normed((0, 1, 2)))
+    yield Fault("norm without weights in slots 1, 2", norm, normed((1, 2), "none"))
+    yield Fault("another norm in slot 1", norm, normed((1,), "other"))
+    yield Fault("HF[15] without HF[2]", residual, without_residual(2, 15, 2))
+    yield Fault("HF[2] without HF[0]", residual, without_residual(1, 2, 0))
+    for name, rewrite, slots in (
+        ("2 halves", blocks(2), (0, 1, 2)),
+        ("4 shards reversed", blocks(4), (0, 1, 2)),
+        ("8 shards, two swapped", blocks(8, (0, 1, 5, 3, 4, 2, 6, 7)), (0, 1, 2)),
+        ("3 shards rotated", blocks(3, (1, 2, 0)), (0, 1, 2)),
+        ("4 shards rotated, slot 2", blocks(4, (1, 2, 3, 0)), (2,)),
+        ("6 shards, interleaved", blocks(6, (0, 2, 4, 1, 3, 5)), (1, 2)),
+    ):
+        yield Fault(f"blocks: {name}", ("permuted-features",), rewritten(rewrite, slots))
+    for name, factor, slots in (
+        ("all by 2", 2.0, (0, 1, 2)),
+        ("all by 0.25", 0.25, (0, 1, 2)),
+        ("slot 0 by sqrt(H)", 24.0, (0,)),
+        ("slot 2 by 0.5", 0.5, (2,)),
+        ("slot 1 by 3", 3.0, (1,)),
+        ("slots 0, 1 by -1", -1.0, (0, 1)),
+    ):
+        yield Fault(f"scaled: {name}", ("scaled-features",), rewritten(scaled(factor), slots))
+
+
+# ---- noise, breaks, torn rows ------------------------------------------------------------------------------------
+
+
+def quantised(bits: int, by: str = "row") -> Rewrite:
+    """Rounded to so many bits, one scale a row or one a tensor."""
+
+    def rewrite(s: torch.Tensor) -> torch.Tensor:
+        x = s.float()
+        top = x.abs().amax(dim=-1, keepdim=True) if by == "row" else x.abs().quantile(0.999)
+        step = top / (2 ** (bits - 1) - 1)
+        return like((x / step).round().clamp(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) * step, s)
+
+    return rewrite
+
+
+def noisy(share: float, seed: int = 0) -> Rewrite:
+    """Gaussian noise of so much of each row's norm."""
+    noise = rng(seed)
+
+    def rewrite(s: torch.Tensor) -> torch.Tensor:
+        added = torch.randn(s.shape, generator=noise) / s.shape[-1] ** 0.5
+        return like(s.float() + share * s.float().norm(dim=-1, keepdim=True) * added, s)
+
+    return rewrite
+
+
+def deeper(*shares: float) -> Change:
+    """Noise that grows with the depth of the slot, as of a quantised target."""
+
+    def change(lab: Healthy, case: Case) -> None:
+        for slot, share in enumerate(shares):
+            if share:
+                rewritten(noisy(share, slot), (slot,))(lab, case)
+
+    return change
+
+
+def broken(rows: Callable[[int], slice | torch.Tensor], rewrite: Rewrite, slots: Sequence[int] = (0, 1, 2)) -> Change:
+    """Only some rows (`rows` of the length) through `rewrite`."""
+
+    def torn(s: torch.Tensor) -> torch.Tensor:
+        out = s.clone()
+        out[rows(len(s))] = rewrite(s)[rows(len(s))]
+        return out
+
+    return rewritten(torn, slots)
+
+
+def elsewhere(s: torch.Tensor) -> torch.Tensor:
+    """States of other tokens: the text backwards."""
+    return s.flip(0)
+
+
+def scattered(share: float, seed: int = 3) -> Callable[[int], torch.Tensor]:
+    """Some rows here and there, the same in all slots."""
+    return lambda n: (torch.rand(n, generator=rng(seed)) < share).nonzero()[:, 0]
+
+
+def repeated(s: torch.Tensor) -> torch.Tensor:
+    """Each row twice, the second in the place of the next."""
+    return s[torch.arange(len(s)) // 2 * 2]
+
+
+def swapped_texts(_: Healthy, case: Case) -> None:
+    """The last texts hold each other's states."""
+    a, b = case.serving[-2:]
+    n = min(len(a.ids), len(b.ids))
+    for slot in range(len(a.states)):
+        left, right = a.states[slot].clone(), b.states[slot].clone()
+        left[:n], right[:n] = b.states[slot][:n], a.states[slot][:n]
+        a.states[slot], b.states[slot] = left, right
+
+
+def spoiled() -> Iterator[Fault]:
+    precision, drift, corrupt = ("precision-loss",), ("drifting-features",), ("corrupt-features",)
+    yield Fault("int4 by row", precision, rewritten(quantised(4)))
+    yield Fault("int5 by tensor, deep slots", precision, rewritten(quantised(5, "tensor"), (1, 2)))
+    yield Fault("noise growing with depth", precision, deeper(0.0, 0.1, 0.25))
+    yield Fault("noise of 15 % everywhere", precision, rewritten(noisy(0.15)))
+    yield Fault("noise of 40 % in slot 2", precision, deeper(0.0, 0.0, 0.4))
+    yield Fault("other tokens from position 100", drift, broken(lambda n: slice(100, None), elsewhere))
+    yield Fault("noise from position 64", drift, broken(lambda n: slice(64, None), noisy(0.8)))
+    yield Fault("moved from position 128", drift, broken(lambda n: slice(128, None), moved(1)))
+    yield Fault("wrong up to position 64", drift, broken(lambda n: slice(0, 64), elsewhere))
+    yield Fault("slots 1, 2 wrong from position 100", drift, broken(lambda n: slice(100, None), elsewhere, (1, 2)))
+    yield Fault("last row of each chunk of 32", drift, broken(lambda n: slice(31, None, 32), elsewhere))
+    yield Fault("first 4 rows of each chunk of 64", drift, broken(lambda n: torch.arange(n)[torch.arange(n) % 64 < 4],
+                                                                elsewhere))  # fmt: skip
+    yield Fault("every second chunk of 32", drift, broken(lambda n: torch.arange(n)[torch.arange(n) // 32 % 2 == 1],
+                                                        elsewhere))  # fmt: skip
+    yield Fault("each row twice", corrupt, rewritten(repeated))
+    yield Fault("a fifth of the rows stale", corrupt, broken(scattered(0.2), moved(1)))
+    yield Fault("a tenth of the rows of other tokens", corrupt, broken(scattered(0.1), elsewhere))
+    yield Fault("constant row from 150 on", corrupt, broken(lambda n: slice(min(n - 20, 150), None),
+                                                           lambda s: s[:1].expand_as(s)))  # fmt: skip
+    yield Fault("two texts swapped", corrupt, swapped_texts)
+
+
+# ---- tokens --------------------------------------------------------------------------------------------------------
+
+
+def edited(cut: slice, put: Sequence[int] = ()) -> Change:
+    """The serving texts with some tokens taken out and others put in their place; states of those put in are borrowed."""
+
+    def change(_: Healthy, case: Case) -> None:
+        for text in case.serving:
+            rows = torch.arange(len(text.ids))
+            start, stop, _step = cut.indices(len(rows))
+            lent = torch.arange(len(put)) % max(1, len(rows)) + 5
+            order = torch.cat([rows[:start], lent, rows[stop:]])
+            text.ids = torch.cat([text.ids[:start], torch.tensor(put, dtype=torch.int64), text.ids[stop:]])
+            text.states = [s[order] for s in text.states]
+
+    return change
+
+
+def others(_: Healthy, case: Case) -> None:
+    """The serving capture is of other texts: no token in common at any place."""
+    for text in case.serving:
+        text.ids = text.ids.roll(50)
+        text.states = [s.roll(50, 0) for s in text.states]
+
+
+def tokens() -> Iterator[Fault]:
+    differ = ("tokens-differ",)
+    yield Fault("no first token", differ, edited(slice(0, 1)))
+    yield Fault("one more token in front", differ, edited(slice(0, 0), (2,)))
+    yield Fault("another system prompt", differ, edited(slice(3, 20), (504, 905, 553, 253, 1695)))
+    yield Fault("no system prompt", differ, edited(slice(1, 22)))
+    yield Fault("thinking text in the answer's head", differ, edited(slice(36, 36), (44, 18, 99, 250, 44, 18)))
+    yield Fault("texts turned around", differ, others)
+
+
+def features() -> list[Fault]:
+    """Every fault of this module."""
+    return [*wiring(), *changed(), *spoiled(), *tokens()]

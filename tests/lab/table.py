@@ -1,0 +1,59 @@
+"""Runs faults through the diagnosis and prints which finding was told first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.lab.faults import Fault
+from tests.lab.healthy import Healthy
+
+FELT = 0.10  # share of the accepted draft tokens lost on serving features, from which a fault must be an error
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case: what was told, and whether that is right."""
+
+    fault: Fault
+    document: dict[str, Any]
+
+    @property
+    def told(self) -> list[str]:
+        """Ids in the order told, those that blame something."""
+        return [f["id"] for f in self.document["findings"] if f["severity"] != "info"]
+
+    @property
+    def errors(self) -> list[str]:
+        return [f["id"] for f in self.document["findings"] if f["severity"] == "error"]
+
+    @property
+    def first(self) -> str:
+        return self.document["findings"][0]["id"] if self.document["findings"] else "nothing"
+
+    @property
+    def right(self) -> bool:
+        """A fault is named first; a harmless case has no error."""
+        return self.first in self.fault.names if self.fault.names else not self.errors
+
+    def text(self) -> str:
+        """A line of the table."""
+        numbers = self.document["numbers"]
+        known = " ".join(f"{v:.2f}" if (v := numbers[k]) is not None else "-" for k in SHOWN)
+        told = ", ".join(f"{f['id']}({f['severity'][0]})" for f in self.document["findings"]) or "nothing"
+        want = "/".join(self.fault.names) or "no error"
+        return f"{'ok  ' if self.right else 'MISS'} {self.fault.title:<44} {want:<28} {known:<20} {told}"
+
+
+SHOWN = ("replayed_training", "replayed_serving", "served")
+
+
+def tried(lab: Healthy, faults: Iterable[Fault]) -> list[Row]:
+    """Every fault on its own, on a fresh healthy case."""
+    rows = []
+    for fault in faults:
+        case = lab.case()
+        fault.change(lab, case)
+        rows.append(Row(fault, lab.diagnose(case)))
+    return rows
