@@ -13,7 +13,7 @@ from eagle3dash.analysis.findings.evidence import Evidence, Label
 from eagle3dash.analysis.findings.features import drifts
 from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, feature_severity, listed, triples
 from eagle3dash.analysis.findings.wiring import Slot
-from eagle3dash.analysis.states import default_states, settings
+from eagle3dash.formats.engines.states import default_states, settings
 from eagle3dash.records import Finding, Gap
 
 

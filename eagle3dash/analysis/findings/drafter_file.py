@@ -13,7 +13,7 @@ from eagle3dash.analysis.findings import fixes
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.lengths import LOSS
 from eagle3dash.analysis.findings.told import accept_lengths
-from eagle3dash.analysis.states import SHOWN, engine_name
+from eagle3dash.formats.engines.states import SHOWN, engine_name
 from eagle3dash.records import DrafterSpec, Finding, Gap, Severity
 
 COVERAGE = 0.90  # of the labels: below that the draft vocabulary caps every position at 90 %

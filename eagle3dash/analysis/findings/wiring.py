@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eagle3dash.analysis.findings.lengths import of_row
-from eagle3dash.analysis.states import engine_name, states_of
+from eagle3dash.formats.engines.states import engine_name, states_of
 
 if TYPE_CHECKING:
     from eagle3dash.analysis.findings.evidence import Evidence, Label

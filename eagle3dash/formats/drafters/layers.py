@@ -92,4 +92,4 @@ def check(checkpoint: Checkpoint, found: Ids, path: str | None, num_aux: int) ->
     if len(set(found)) != len(found):
         checkpoint.problem(f"{path} names a layer twice: {list(found)}. vLLM drops repeats, so fc gets fewer states.")
     if list(found) != sorted(found):
-        checkpoint.problem(f"{path} isn't ascending: {list(found)}. vLLM and TensorRT-LLM sort it, SGLang doesn't.")
+        checkpoint.problem(f"{path} isn't ascending: {list(found)}. Engines feed fc in ascending order, whatever it says.")

@@ -16,6 +16,8 @@ NESTED = f"eagle_config.{KEY}"
 BOUNDARY = {"vllm", "llama.cpp", "safeai", "eagle"}
 OUTPUT = {"tensorrt-llm", "specforge", "angelslim", "nemo", "modelopt", "torchspec"}
 NAMES = {"trt": "tensorrt-llm", "trtllm": "tensorrt-llm", "trt-llm": "tensorrt-llm", "tensorrt_llm": "tensorrt-llm"}
+GPT_OSS = (24, 36)  # layers of the two targets of that name
+REORDER = "; it captures in ascending order, so reorder the blocks of fc.weight too"
 SHOWN = {"sglang": "SGLang", "vllm": "vLLM", "tensorrt-llm": "TensorRT-LLM", "llama.cpp": "llama.cpp"}
 
 
@@ -46,24 +48,28 @@ def states_of(
     nested: bool = False,
     family: str | None = None,
     layers: int | None = None,
+    runner: str | None = None,
 ) -> tuple[int, ...] | None:
-    """The states that an engine feeds for a config's ids, in its order; None where it can't be told.
+    """The states that an engine feeds to fc for a config's ids, in its order; None where it can't be told.
 
     nested: the ids stand in `eagle_config`, not at top level. family: the target's kind ("deepseek", "kimi", "gpt_oss").
-    layers: N of the target, for defaults.
+    layers: N of the target, for defaults. runner: of vLLM, V1 or V2; both read a top-level list alike. The engines capture
+    while the layers run, so whatever the list's order, fc gets the states ascending and each once.
     """
     name, at = engine_name(engine), version_of(version)
     default = default_states(layers) if layers else None
     if not ids:
         return default
     if name == "vllm":
-        if nested:  # the V1 runner of 0.32 takes the nested list raw, the V2 runner does not read it: not to be told
-            return default if at and at < (0, 19) else None
-        return tuple(sorted(set(ids))) if at is None or at >= (0, 32) else tuple(ids)
+        if nested and runner is None and (at is None or at >= (0, 19)):
+            return None  # the V1 runner takes the nested list, the V2 runner doesn't
+        if nested and (runner != "V1" or (at is not None and at < (0, 19))):
+            return default
+        return _ascending(ids, 0)
     if name == "sglang":
-        return tuple(layer + _sglang_shift(ids, at, family, layers) for layer in ids)
+        return _ascending(ids, _sglang_shift(ids, at, family, layers)) if nested else default
     if name == "tensorrt-llm":
-        return tuple(sorted(layer + 1 for layer in ids))
+        return _ascending(ids, 1)
     if name == "speculators":
         return tuple(layer + (1 if at is not None and at < (0, 5) else 0) for layer in ids)
     if name in OUTPUT:
@@ -71,12 +77,16 @@ def states_of(
     return tuple(ids) if name in BOUNDARY else None
 
 
+def _ascending(ids: Sequence[int], shift: int) -> tuple[int, ...]:
+    return tuple(sorted({layer + shift for layer in ids}))
+
+
 def _sglang_shift(ids: Sequence[int], at: tuple[int, ...] | None, family: str | None, layers: int | None) -> int:
     kind = (family or "").lower()
     if "deepseek" in kind or "kimi" in kind:
         return 1 if (at is not None and at < (0, 5, 15)) or ids[0] == 1 else 0
     if "gpt_oss" in kind or "gpt-oss" in kind:
-        boundary = layers is not None and max(ids) == layers and (at is None or at >= (0, 5, 18))
+        boundary = max(ids) in ((layers,) if layers else GPT_OSS) and (at is None or at >= (0, 5, 18))
         return 0 if boundary else 1
     return 1
 
@@ -88,7 +98,7 @@ def setting(states: Sequence[int], engine: str) -> str:
     ids = [state - 1 for state in wanted]
     if name == "vllm":
         text = f'vLLM: "{KEY}": {wanted} at the top level of config.json (an id is HF[id]; 0 = embedding output)'
-        return text if ascending else text + "; vLLM 0.32 sorts the list, so reorder the blocks of fc.weight instead"
+        return text if ascending else text + REORDER
     if name == "sglang":
         text = f'SGLang: "eagle_config": {{"{KEY}": {ids}}} (an id counts layer outputs, HF[id + 1])'
         if min(wanted) < 1:
@@ -96,12 +106,13 @@ def setting(states: Sequence[int], engine: str) -> str:
                 f"SGLang: ids count layer outputs, HF[id + 1], so HF[0] (embedding output) has no documented id; "
                 f'"eagle_config": {{"{KEY}": {ids}}} asks for the input of layer 0: check it with a new serving capture'
             )
-        return text + f"; for DeepSeek and Kimi targets from 0.5.15 write {wanted} (HF[id] unless the first id is 1)"
+        text += f"; for DeepSeek and Kimi targets from 0.5.15 write {wanted} (HF[id] unless the first id is 1)"
+        return text if ascending else text + REORDER
     if name == "tensorrt-llm":
         if min(wanted) < 1:
             return "TensorRT-LLM: captures layer outputs only, so HF[0] cannot be fed; train on HF[1] or later instead"
-        text = f'TensorRT-LLM: "eagle_config": {{"{KEY}": {ids}}} (an id is HF[id + 1])'
-        return text if ascending else text + "; it sorts the list, so reorder the blocks of fc.weight instead"
+        text = f"TensorRT-LLM: eagle3_layers_to_capture: {ids} in the server's speculative config (an id is HF[id + 1])"
+        return text if ascending else text + REORDER
     return f"{SHOWN.get(name or '', engine)}: feed HF{wanted} to fc, in this order"
 
 
