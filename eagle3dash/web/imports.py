@@ -108,7 +108,7 @@ def _tidy(run: str) -> None:
     if "import_upload" not in st.session_state:
         return
     sent = st.session_state.pop("import_upload")
-    st.session_state["run"] = run
+    st.query_params["run"] = run
     if sent:
         upload.discard(sent)
         uploader.forget()

@@ -39,7 +39,20 @@ def run() -> Run:
     if not names:
         empty("There is no run yet.")
         st.stop()
-    return state.store().run(st.selectbox("Run", names, key="run", bind="query-params", width=420))
+    last, asked = st.session_state.get("chosen_run"), st.query_params.get("run")
+    if asked in names and asked != last:
+        st.session_state["run"] = asked  # a link, or the browser's Back
+    elif asked is None and last in names:
+        st.session_state["run"] = last  # another page of the same visit
+    chosen = st.selectbox("Run", names, key="run", width=420, on_change=_remember)
+    st.session_state["chosen_run"] = chosen
+    if asked != chosen:  # written by hand: a widget bound to the URL loses a value that came by URL at a page switch
+        st.query_params["run"] = chosen
+    return state.store().run(chosen)
+
+
+def _remember() -> None:
+    st.session_state["chosen_run"] = st.query_params["run"] = st.session_state["run"]
 
 
 def runs() -> list[Run]:
