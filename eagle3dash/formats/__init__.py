@@ -77,7 +77,8 @@ def inspect(paths: Sequence[Path]) -> list[dict[str, Any]]:
             )
     except BadInput as error:
         return [{"kind": "unknown", "format": None, "names": [Path(path).name for path in paths], "problems": [str(error)]}]
-    return [document(thing, [file.name for file in files]) for thing in found]
+    layers = next((thing["record"]["layers"] for thing in found if thing["kind"] == "target"), None)
+    return [document(thing, [file.name for file in files], layers) for thing in found]
 
 
 def _expanded(paths: Sequence[Path]) -> list[File]:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagle3dash.formats.engines import portability
+from eagle3dash.records import Drafter, from_json
+
 WINDOW = (
     "line", "time", "rank", "accept_length", "acceptance_rate", "accepted", "drafted", "rounds", "survival", "running",
     "throughput", "cumulative", "warmup", "extra",
 )  # fmt: skip
 
 
-def document(thing: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """One thing of the child's answer -> one document. `names`: labels of the request's files."""
+def document(thing: dict[str, Any], names: list[str], layers: int | None = None) -> dict[str, Any]:
+    """One thing of the child's answer -> one document. `names`: labels of the request's files. layers: N of the target."""
     if thing["kind"] == "unknown":
         return {"kind": "unknown", "format": None, "names": thing["names"], "problems": thing["problems"]}
-    record = thing["record"] | ({"engines": thing["engines"]} if thing["kind"] == "drafter" else {})
+    record = thing["record"]
+    if thing["kind"] == "drafter":
+        record = record | {"engines": portability.document(from_json(Drafter, record), layers)}
     mine = [names[i] for i in thing["files"]]
     head = {key: thing[key] for key in ("kind", "name", "problems", "inferred")}
     head |= {"format": _format(record, mine[0]), "names": mine}

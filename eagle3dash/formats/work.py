@@ -112,10 +112,7 @@ def _drafter(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
     converted = drafters.convert(checkpoint.config, checkpoint.leaves)
     sha256 = write(job.out, [_entry(name, value) for name, value in converted.tensors.items()])
     built = Built(replace(converted.record, tensors=sha256), converted.inferred, converted.problems, (sha256,))
-    found = thing("drafter", _folder(checkpoint), checkpoint.files, job, built)
-    if job.out is None:
-        found["engines"] = drafters.engines(built.record)
-    return found
+    return thing("drafter", _folder(checkpoint), checkpoint.files, job, built)
 
 
 def _target(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:

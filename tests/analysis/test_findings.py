@@ -280,7 +280,9 @@ def test_the_file_of_the_drafter_is_read_for_this_engine(demo, healthy):
     document = diagnose(replace(healthy, drafter=broken, settings={"engine": "sglang"}))
     assert {"not-portable", "wrong-vocab-map"} <= set(ids(document, "warning"))
     told = next(f for f in document["findings"] if f["id"] == "not-portable")
-    assert told["evidence"]["switches"] == {"residual_norm": {"file": True, "engine": False}}
+    residual = {"concern": "Residual", "engine": "the residual is raw (trained with norm_before_residual)"}
+    assert residual in told["evidence"]["differences"]
+    assert "or serve it with vLLM" in told["fix"]
 
 
 def test_other_prompts_are_told_and_other_answers_are_no_fault(demo, healthy):

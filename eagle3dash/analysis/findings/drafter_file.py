@@ -6,27 +6,14 @@ the draft vocabulary in a replay. A problem of a file is a warning until a repla
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
-
 from eagle3dash.analysis.findings import fixes
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.lengths import LOSS
 from eagle3dash.analysis.findings.told import accept_lengths
-from eagle3dash.formats.engines.states import SHOWN, engine_name
-from eagle3dash.records import DrafterSpec, Finding, Gap, Severity
+from eagle3dash.formats.engines import portability
+from eagle3dash.records import Finding, Gap, Severity
 
 COVERAGE = 0.90  # of the labels: below that the draft vocabulary caps every position at 90 %
-SWITCHES = {  # switch of the forward pass -> config key and what an engine that drops it computes
-    "residual_norm": "norm_before_residual",
-    "input_norm": "norm_before_fc",
-    "fc_norm": "fc_norm",
-    "feedback_norm": "norm_output",
-    "head_norm": "the norm before lm_head",
-    "double_norm": "the second norm of the hidden half",
-    "attention_bias": "attention_bias",
-    "rope": "the RoPE settings",
-}
 
 
 def wrong_vocab_map(e: Evidence) -> list[Finding | Gap]:
@@ -80,30 +67,26 @@ def config_contradicts_weights(e: Evidence) -> list[Finding | Gap]:
 
 
 def not_portable(e: Evidence) -> list[Finding | Gap]:
-    """The run's engine computes something else from this file than its maker did."""
-    name = SHOWN.get(engine_name(e.engine) or "")
-    drafter = e.spec_of
-    read = drafter.readings.get(f"as served by {name}")
-    differs = _differences(drafter.spec, read) if read is not None else {}
+    """The run's engine computes something else from this file than its maker did (of vLLM: whichever runner it uses)."""
+    layers = e.target.record.layers if e.target else None
+    served = portability.serving(e.spec_of, e.engine, e.version, layers)
+    differs = {row: cell for row, cell in (served[0].cells.items() if served else ()) if cell.outcome == "differs"}
+    differs = {row: cell for row, cell in differs.items() if all(other.cells.get(row) == cell for other in served)}
     if not differs:
         return []
-    keys = ", ".join(SWITCHES.get(switch, switch) for switch in differs)
+    name = served[0].engine
+    rows = ", ".join(row[:1].lower() + row[1:] if row != "RoPE" else row for row in differs)
     severity: Severity = "error" if e.engine_loss is not None and e.engine_loss.shown else "warning"
-    title = f"{name} reads this drafter differently from its maker: {keys}"
-    fix = (
-        f"Serve it with an engine that honours {keys} (a replay of the reading \"as served by {name}\" shows the price), "
-        "or train and export it without."
-    )
-    return [Finding("not-portable", severity, title, {"engine": name, "switches": differs, **accept_lengths(e)}, fix)]
-
-
-def _differences(stored: DrafterSpec, read: DrafterSpec) -> dict[str, Any]:
-    pairs = {f.name: (getattr(stored, f.name), getattr(read, f.name)) for f in dataclasses.fields(DrafterSpec)}
-    return {name: {"file": _plain(a), "engine": _plain(b)} for name, (a, b) in pairs.items() if a != b}
-
-
-def _plain(value: Any) -> Any:
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
+    evidence = {
+        "engine": name,
+        "versions": "; ".join(column.versions for column in served),
+        "differences": [{"concern": row, "engine": cell.does} for row, cell in differs.items()],
+        **accept_lengths(e),
+    }
+    title = f"{name} reads this drafter differently from its maker: {rows}"
+    changes = "; ".join(dict.fromkeys(cell.change for cell in differs.values() if cell.change))
+    fix = f"For {name}: {changes}. A replay of the reading \"as served by {name}\" shows the price."
+    return [Finding("not-portable", severity, title, evidence, fix)]
 
 
 def _coverage(e: Evidence) -> float | None:

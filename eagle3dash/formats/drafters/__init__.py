@@ -15,12 +15,11 @@ import torch
 from eagle3dash.errors import BadInput
 from eagle3dash.formats.drafters import layers, readings, vocabulary, weights
 from eagle3dash.formats.drafters.checkpoint import Checkpoint, Stored, read
-from eagle3dash.formats.drafters.engines import engines
 from eagle3dash.formats.drafters.flavours import recognise
 from eagle3dash.formats.drafters.spec import spec_of
 from eagle3dash.records import Drafter, DrafterSpec, Inferred
 
-__all__ = ["Converted", "Stored", "convert", "engines", "recognise"]
+__all__ = ["Converted", "Stored", "convert", "recognise"]
 
 
 @dataclass(frozen=True)

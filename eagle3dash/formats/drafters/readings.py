@@ -4,7 +4,7 @@ Facts (versions read: SGLang 0.5.23, vLLM 0.32, TensorRT-LLM, speculators 0.9, S
 * norm_output feeds the normed state back in speculators, NeMo Automodel, TorchSpec and every engine. In SpecForge it is
   another switch, true when absent: the norm before lm_head.
 * norm_before_residual: speculators and vLLM have it. vLLM takes an absent key of a speculators config as true, speculators
-  as false. SGLang and TensorRT-LLM always keep the raw residual.
+  as false. SGLang and TensorRT-LLM always keep the raw residual (all that an engine leaves out: `formats.engines.servers`).
 * ModelOpt norms the hidden half twice and writes a yarn scaling at export that it didn't train with.
 * SafeAILab and AngelSlim train with base 10000 whatever rope_theta says (`traineagle3/cnets.py`,
   `train/models/draft/llama_eagle3.py`); their inference reads it unless RoPE is scaled.
@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from eagle3dash.formats.drafters import rope
 from eagle3dash.formats.drafters.checkpoint import Checkpoint
+from eagle3dash.formats.engines import servers
 from eagle3dash.records import DrafterSpec, Rope
 
 TRAINERS = {
@@ -26,7 +27,7 @@ TRAINERS = {
     "torchspec": "TorchSpec",
 }
 FIXED_BASE = {"safeai": "SafeAILab", "angelslim": "AngelSlim"}
-VLLM, SGLANG, TENSORRT = "as served by vLLM", "as served by SGLang", "as served by TensorRT-LLM"
+VLLM, SGLANG, TENSORRT = (f"as served by {engine}" for engine in (servers.VLLM, servers.SGLANG, servers.TENSORRT))
 MODELOPT = "as trained by ModelOpt"
 STORED = "as stored"
 MODELOPT_TEMPLATE = "0.1.0.dev14"  # speculators_version that its examples/.../convert_to_vllm_ckpt.py writes
@@ -107,7 +108,14 @@ def _served(checkpoint: Checkpoint, spec: DrafterSpec) -> dict[str, DrafterSpec]
     engine = replace(spec, feedback_norm=post, rope=rope.as_served(spec.rope, dims, spec.mla is not None))
     after = bool(fields.flag("eagle_config.return_hidden_post_norm"))
     return {
-        VLLM: replace(engine, residual_norm=residual),
-        SGLANG: replace(engine, attention_bias=False, qk_norm=False),
-        TENSORRT: replace(engine, feedback_norm=post or after, input_norm=spec.input_norm and not spec.fc_norm),
+        VLLM: _without(replace(engine, residual_norm=residual), servers.VLLM),
+        SGLANG: _without(engine, servers.SGLANG),
+        TENSORRT: _without(
+            replace(engine, feedback_norm=post or after, input_norm=spec.input_norm and not spec.fc_norm), servers.TENSORRT
+        ),
     }
+
+
+def _without(spec: DrafterSpec, engine: str) -> DrafterSpec:
+    """The spec without what the newest version of the engine leaves out."""
+    return replace(spec, **dict.fromkeys(servers.latest(engine).drops, False))

@@ -1,0 +1,52 @@
+"""One cell of the portability table, and what several of its rows ask of a record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from eagle3dash.records import Drafter
+
+KIMI_VOCAB, GPT_OSS_VOCAB = 163840, 201088
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What an engine does about one concern: as trained, as trained if something holds, otherwise, or not at all."""
+
+    outcome: Literal["same", "depends", "differs", "stops"]
+    does: str
+    change: str = ""
+
+    @property
+    def text(self) -> str:
+        """What it does, as it stands in a table."""
+        return self.does[:1].upper() + self.does[1:]
+
+
+def said(drafter: Drafter, path: str) -> Any:
+    """The value of a field of the config; None where it is absent (or too long to have been kept whole)."""
+    shown = next((field.value for field in drafter.fields if field.path == path), "null")
+    try:
+        return json.loads(shown)
+    except ValueError:
+        return None
+
+
+def has(drafter: Drafter, path: str) -> bool:
+    """Whether the config has this field, null or not."""
+    return any(field.path == path for field in drafter.fields)
+
+
+def family(drafter: Drafter) -> str:
+    """What the file hints about the kind of its target, for the engines' rules by family."""
+    parts = [drafter.target_name, said(drafter, "model_type"), *(said(drafter, "architectures") or [])]
+    kimi = "kimi" if drafter.spec.vocab == KIMI_VOCAB else ""
+    oss = "gpt_oss" if drafter.spec.vocab == GPT_OSS_VOCAB else ""
+    return " ".join(str(part) for part in (*parts, kimi, oss) if part).lower()
+
+
+def fed(states: tuple[Any, ...]) -> str:
+    """HF[2, 15, 27]"""
+    return f"HF[{', '.join(map(str, states))}]"
