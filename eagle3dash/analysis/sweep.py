@@ -38,6 +38,11 @@ def sample(tokens: Sequence[int], budget: int = SAMPLE_TOKENS) -> list[int]:
     return sorted({index * len(tokens) // wanted for index in range(wanted)})
 
 
+def is_sampled(tokens: Sequence[int]) -> bool:
+    """Whether a capture is so large that only contenders are counted on every row."""
+    return len(sample(tokens)) < len(tokens)
+
+
 def contenders(tallies: Mapping[Choice, Tally], always: Iterable[Choice] = (), most: int = MOST_CONTENDERS) -> list[Choice]:
     """The choices that may be the best, best first: those that are not clearly behind the leader, paired on the same rows.
     `always`: choices that are worth an exact number in any case (the declared one, the capture's own)."""

@@ -51,9 +51,13 @@ class Model:
         ids = torch.arange(spec.draft_vocab)
         self.target_ids = (ids + tensors["d2t"] if "d2t" in tensors else ids).to(self.device)
         self.known = torch.zeros(spec.vocab, dtype=torch.bool, device=self.device)
-        self.known[self.target_ids] = True
+        self.known[self.target_ids[self._inside()]] = True
         self.embedding = _embedding(spec, tensors.get("embed_tokens.weight"), embedding)
         self.head = self._head(tensors.get("lm_head.weight"), head)  # [DV, H]
+
+    def _inside(self) -> Tensor:
+        """bool [DV]: draft ids with a target id that exists. A broken map has others too, and those are never right."""
+        return (self.target_ids >= 0) & (self.target_ids < self.spec.vocab)
 
     def _head(self, own: Tensor | None, borrowed: Tensor | None) -> Tensor:
         head = own if own is not None else borrowed
@@ -62,7 +66,7 @@ class Model:
                 "The drafter has no lm_head.weight and no target was given. Add the target's weights.", needs="target"
             )
         if head.shape[0] != self.spec.draft_vocab:  # a head over the whole vocabulary: keep the drafted tokens' rows
-            head = head[self.target_ids.to(head.device)]
+            head = head[self.target_ids.clamp(0, len(head) - 1).to(head.device)]
         if head.shape[1] != self.spec.hidden:
             raise BadInput(f"The head is {head.shape[1]} wide, the drafter's state {self.spec.hidden}.")
         return head.to(self.device, self.dtype)
@@ -149,14 +153,19 @@ def load(
 
     Raises Missing(needs="target") when embeddings or head are to come from a target that was not given.
     """
-    tensors = _tensors(path)
-    borrowed = _tensors(target_path) if target is not None and target_path is not None else {}
-    table = borrowed.get("embed_tokens.weight")
-    head = borrowed.get("lm_head.weight", table if target is not None and target.tied else None)
+    table, head = borrowed(target, target_path)
     spec = spec_of(record, reading)
-    return Model(spec, tensors, embedding=table, head=head, device=device, dtype=dtype or torch.float32)
+    return Model(spec, tensors_of(path), embedding=table, head=head, device=device, dtype=dtype or torch.float32)
 
 
-def _tensors(path: Path) -> dict[str, Tensor]:
+def borrowed(target: Target | None, path: Path | None) -> tuple[Tensor | None, Tensor | None]:
+    """The target's embeddings [V, Ht] and head [V, Ht], where it has them."""
+    tensors = tensors_of(path) if target is not None and path is not None else {}
+    table = tensors.get("embed_tokens.weight")
+    return table, tensors.get("lm_head.weight", table if target is not None and target.tied else None)
+
+
+def tensors_of(path: Path) -> dict[str, Tensor]:
+    """Every tensor of a canonical file by name, mapped."""
     with safe_open(path, "pt") as file:  # mapped: a tensor nobody touches is never read
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - safe_open has no iteration

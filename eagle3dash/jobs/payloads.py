@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from eagle3dash.analysis.findings.lengths import on_steps
+from eagle3dash.analysis.served import served
+from eagle3dash.analysis.sweep import is_sampled
 from eagle3dash.errors import BadInput, Eagle3Error, Missing
 from eagle3dash.jobs.selection import Label, labels, slots_for, steps_for, worth_exact
 from eagle3dash.records import Import, Role, Run, to_json
@@ -48,9 +51,27 @@ def sweep(run: Run, args: dict[str, Any]) -> dict[str, Any]:
     drafter, role = _need(run, "drafter"), _role(run, args)
     capture = _need(run, role)
     names = labels(capture.record, drafter.record)
-    always = [list(slots) for slots in worth_exact(capture.record, drafter.record)]
+    sampled = is_sampled([sequence.tokens for sequence in capture.record.sequences])
+    always = [list(slots) for slots in worth_exact(capture.record, drafter.record)] if sampled else []
     made = {"capture": role, "labels": names, "always": always, "steps": steps_for(run, args.get("steps"))}
     return _made("sweep", made, _imports(run, *PLAYED, role))
+
+
+def changes(run: Run, args: dict[str, Any]) -> dict[str, Any]:
+    """One thing changed at a time, on one capture; rests on the sweep or, for the serving capture, on the features."""
+    drafter, role = _need(run, "drafter"), _role(run, args)
+    capture, steps = _need(run, role), steps_for(run, args.get("steps"))
+    names = labels(capture.record, drafter.record)
+    slots = slots_for(None, capture.record, drafter.record)
+    parts = {}
+    if role == "training":
+        parts["sweep"] = sweep(run, {"capture": role, "steps": steps})
+    elif run.capture("training") is not None:
+        parts["features"] = features(run, {})
+    reported = on_steps(served([log.record for log in run.logs]), steps) if role == "serving" else None
+    made = {"capture": role, "slots": list(slots), "labels": names, "steps": steps}
+    made["served"] = reported.value if reported else None
+    return {**_made("changes", made, _imports(run, *PLAYED, role)), "parts": parts}
 
 
 def features(run: Run, args: dict[str, Any]) -> dict[str, Any]:
@@ -70,6 +91,7 @@ def diagnose(run: Run, args: dict[str, Any]) -> dict[str, Any]:
         "serving": (replay, {"capture": "serving", **steps}),
         "sweep": (sweep, {"capture": "training", **steps}),
         "features": (features, {}),
+        **{f"changes of {role}": (changes, {"capture": role, **steps}) for role in ROLES},
     }
     parts, gaps = {}, {}
     for name, (ask, asked) in wanted.items():
@@ -101,7 +123,8 @@ def code_version() -> str:
 def _made(
     kind: str, args: dict[str, Any], imports: dict[str, Any], settings: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    identity = {name: _identity(item) for name, item in imports.items()}
+    identify = _identity if kind == "diagnose" else _computed_from
+    identity = {name: identify(item) for name, item in imports.items()}
     text = json.dumps([kind, args, identity, settings, code_version()], sort_keys=True)
     return {"kind": kind, "key": hashlib.sha256(text.encode()).hexdigest(), "args": args, "imports": imports}
 
@@ -111,6 +134,14 @@ def _identity(item: Any) -> Any:
     if isinstance(item, list):
         return [_identity(each) for each in item]
     return [item["sha256"], {name: value for name, value in item["record"].items() if name not in BULK}]
+
+
+def _computed_from(item: dict[str, Any]) -> Any:
+    """What a replay depends on: labels and slots are in its arguments, and what a config only claims changes no number."""
+    record = item["record"]
+    if item["kind"] != "drafter":
+        return item["sha256"]
+    return [record["tensors"], record["spec"], record["reading"], record["readings"]]
 
 
 def _imports(run: Run, *names: str) -> dict[str, Any]:

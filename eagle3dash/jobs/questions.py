@@ -8,6 +8,7 @@ question is answered once and a change of the code never serves old numbers (DES
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from eagle3dash.errors import BadInput
 from eagle3dash.jobs import payloads
 from eagle3dash.jobs.answers import Answer
 from eagle3dash.jobs.child import WAITING
+from eagle3dash.jobs.selection import read_as
 from eagle3dash.records import Progress, no_progress
 from eagle3dash.store import Store
 
@@ -22,19 +24,22 @@ KINDS = {
     "replay": payloads.replay,
     "sweep": payloads.sweep,
     "features": payloads.features,
+    "changes": payloads.changes,
     "diagnose": payloads.diagnose,
 }
 ARGUMENTS = {
-    "replay": {"capture", "states", "steps"},
-    "sweep": {"capture", "steps"},
+    "replay": {"capture", "states", "steps", "reading"},
+    "sweep": {"capture", "steps", "reading"},
     "features": set(),
-    "diagnose": {"steps"},
+    "changes": {"capture", "steps", "reading"},
+    "diagnose": {"steps", "reading"},
 }
 
 
 @dataclass(frozen=True)
 class Question:
-    """`args` as on the command line: capture (training|serving), states, steps. Those left out take their defaults."""
+    """`args` as on the command line: capture (training|serving), states, steps, reading. Those left out take their
+    defaults."""
 
     kind: str
     run: str
@@ -65,13 +70,21 @@ def _asked(store: Store, question: Question) -> dict[str, Any]:
     unknown = set(args) - ARGUMENTS[question.kind]
     if unknown:
         raise BadInput(f"{question.kind} takes no {', '.join(sorted(unknown))}.")
-    return KINDS[question.kind](store.run(question.run), args)
+    run = read_as(store.run(question.run), args.pop("reading", None))
+    return KINDS[question.kind](run, args)
 
 
 def refreshed(store: Store, made: dict[str, Any]) -> dict[str, Any]:
     """The payload with the answers that the store has by now to the questions a diagnosis rests on, by key."""
-    known = {part["key"]: store.result(part["key"]) for part in made.get("parts", {}).values()}
+    known = {part["key"]: store.result(part["key"]) for part in _parts(made)}
     return {**made, "known": {name: document for name, document in known.items() if document is not None}}
+
+
+def _parts(made: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The parts, and the parts of parts."""
+    for part in made.get("parts", {}).values():
+        yield part
+        yield from _parts(part)
 
 
 def answer(store: Store, question: Question, progress: Progress = no_progress, device: str = "cpu") -> dict[str, Any]:

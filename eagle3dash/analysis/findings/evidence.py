@@ -26,8 +26,8 @@ class Evidence:
     """Everything about one run. All accept lengths in it are on the same K = steps.
 
     replays: documents by name, "training" and "serving" (default slots), "best" (the sweep's best, where it is another).
-    sweep: of the training capture. gaps: for a part that could not be answered ("training", "serving", "sweep",
-    "features"), a dict with "message" and "needs".
+    sweep: of the training capture. changes: documents by capture (see `analysis.changes.document`). gaps: for a part that
+    could not be answered ("training", "serving", "sweep", "features"), a dict with "message" and "needs".
     """
 
     steps: int
@@ -39,6 +39,7 @@ class Evidence:
     settings: dict[str, Any] = field(default_factory=dict)
     replays: dict[str, dict[str, Any]] = field(default_factory=dict)
     sweep: dict[str, Any] | None = None
+    changes: dict[str, dict[str, Any]] = field(default_factory=dict)
     features: dict[str, Any] | None = None
     gaps: dict[str, dict[str, Any]] = field(default_factory=dict)
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from eagle3dash.jobs.answers import Answer
-from eagle3dash.jobs.tasks import diagnose, features, replay, sweep
+from eagle3dash.jobs.tasks import changes, diagnose, features, replay, sweep
 from eagle3dash.records import Progress, no_progress
 
-TASKS = {"replay": replay.run, "sweep": sweep.run, "features": features.run, "diagnose": diagnose.run}
+TASKS = {
+    "replay": replay.run,
+    "sweep": sweep.run,
+    "features": features.run,
+    "changes": changes.run,
+    "diagnose": diagnose.run,
+}
 
 
 def run(payload: dict[str, Any], progress: Progress = no_progress, device: str = "cpu") -> Answer:

@@ -1,4 +1,4 @@
-"""Diagnose: gathers what a run has to show (replays, sweep, features, logs) and lets the findings judge it.
+"""Diagnose: gathers what a run has to show (replays, sweep, features, changes, logs) and lets the findings judge it.
 
 Parts that were answered before are used as they are, the others are computed here and handed back to be kept. A part
 that fails becomes a gap, "could not check", and never spoils the rest.
@@ -9,48 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from eagle3dash.analysis.findings import Evidence, diagnose
-from eagle3dash.errors import Cancelled, Eagle3Error
 from eagle3dash.jobs import payloads
 from eagle3dash.jobs.answers import Answer
-from eagle3dash.jobs.tasks import features, replay, sweep
+from eagle3dash.jobs.payloads import ROLES
+from eagle3dash.jobs.tasks import changes, features, replay, sweep
+from eagle3dash.jobs.tasks.parts import Gathering
 from eagle3dash.records import Import, Progress, from_json
 
-PARTS = {"replay": replay.run, "sweep": sweep.run, "features": features.run}
-
-
-class Gathering:
-    """Answers the parts of one diagnosis, one after another."""
-
-    def __init__(self, payload: dict[str, Any], progress: Progress, device: str):
-        self._payload, self._progress, self._device = payload, progress, device
-        self.documents: dict[str, dict[str, Any]] = {}
-        self.gaps: dict[str, dict[str, Any]] = dict(payload["gaps"])
-        self.made: list[Answer] = []
-
-    def answer(self, name: str, part: dict[str, Any]) -> None:
-        """Puts the document of a part under `name`, or a gap."""
-        known = self._payload["known"].get(part["key"])
-        if known is not None:
-            self.documents[name] = known
-            return
-        try:
-            found = PARTS[part["kind"]]({**part, "paths": self._payload["paths"]}, self._share, self._device)
-        except Cancelled:
-            raise
-        except Eagle3Error as error:
-            self.gaps[name] = {"message": str(error), "needs": getattr(error, "needs", None)}
-            return
-        self.made.append(found)
-        self.documents[name] = found.document
-
-    def _share(self, done: float, total: float, message: str) -> None:
-        parts, finished = len(self._payload["parts"]) + 1, len(self.documents) + len(self.gaps) - len(self._payload["gaps"])
-        self._progress(finished + (min(done / total, 1.0) if total else 0.0), parts, message)
+TASKS = {"replay": replay.run, "sweep": sweep.run, "features": features.run, "changes": changes.run}
 
 
 def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
     """The `diagnose` document; its parts are the answers that were found on the way."""
-    gathering = Gathering(payload, progress, device)
+    gathering = Gathering(payload, TASKS, progress, device)
     for name, part in payload["parts"].items():
         gathering.answer(name, part)
     best = _best(payload, gathering.documents)
@@ -66,6 +37,7 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
         replays={name: documents[name] for name in ("training", "serving", "best") if name in documents},
         sweep=documents.get("sweep"),
         features=documents.get("features"),
+        changes={role: found for role in ROLES if (found := documents.get(f"changes of {role}"))},
         gaps=gathering.gaps,
     )
     return Answer(payload["key"], "diagnose", payload["args"], diagnose(evidence), parts=tuple(gathering.made))

@@ -1,0 +1,218 @@
+"""One thing changed at a time: what each change gains or costs, paired with the drafter as it is on the same rows.
+
+A change that does little is told from nothing only by pairing: what differs between texts drops out. Changes are first
+tried on a sample of texts; those that may gain are counted on every row. The number of a change that was only sampled is
+the baseline's exact one changed as on the sample, paired, which is far closer than the sample's own mean.
+Takes replays' outcomes, runs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eagle3dash.analysis.acceptance import Tally, accept_length, survival
+from eagle3dash.analysis.intervals import Interval
+
+SAMPLE_ROWS = 384  # counted rows of the first look
+MOST_EXACT = 4  # changes counted on every row, of those that may gain
+WIDER = 1.5  # half-widths of a 95 % interval that a gain must exceed: some forty changes are tried at once
+GAIN = 0.05  # of the accepted draft tokens: two bf16 implementations differ by 0.3 % on the demo
+LEAST = 0.02  # tokens
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A change (`told`: change, family, sets, readings), the tally of its replay, and the baseline's on the same rows.
+    `exact`: of every row."""
+
+    told: dict[str, Any]
+    tally: Tally
+    against: Tally
+    exact: bool
+
+    @property
+    def gain(self) -> Interval:
+        """Tokens per row by which it is ahead of the baseline, paired."""
+        return self.tally.ahead_of(self.against)
+
+    @property
+    def lost(self) -> bool:
+        """It can't gain enough to matter: more rows would not change that."""
+        high = self.gain.high
+        return high is not None and high < _matters(accept_length(self.against.counts.row_histogram))
+
+
+@dataclass
+class Stage:
+    """All that was tried on top of `on` (names of changes made before). `baseline`: of every row."""
+
+    on: tuple[str, ...]
+    baseline: Tally
+    trials: list[Trial] = field(default_factory=list)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of the document, best first."""
+        found = [self._row(trial) for trial in self.trials]
+        return sorted(found, key=lambda row: (-(row["difference"] or 0.0), row["change"]))
+
+    def _row(self, trial: Trial) -> dict[str, Any]:
+        gain, own, against = trial.gain, trial.tally.counts, trial.against.counts
+        base = self.baseline.counts
+        lengths, curves = {}, {}
+        for prefix, name in (("row_", "row_histogram"), ("", "histogram")):
+            three = [getattr(counts, name) for counts in (own, against, base)]
+            curves[f"{prefix}survival"] = [_carried(*values) for values in zip(*map(survival, three), strict=True)]
+            accepted = [None if (length := accept_length(each)) is None else length - 1.0 for each in three]
+            lengths[f"{prefix}accept_length"] = _sum(_carried(*accepted), 1.0)
+        mean = accept_length(base.row_histogram)
+        width = (None, None) if gain.mean is None else (gain.low - gain.mean, gain.high - gain.mean)
+        length = lengths["row_accept_length"]
+        difference = None if None in (length, mean) else length - mean
+        return {
+            **trial.told,
+            "on": list(self.on),
+            **lengths,
+            **curves,
+            "low": None if length is None else max(1.0, length + width[0]),
+            "high": _sum(length, width[1]),
+            "difference": difference,
+            "difference_low": _sum(difference, width[0]),
+            "difference_high": _sum(difference, width[1]),
+            "rows": own.rows,
+            "rounds": own.rounds,
+            "exact": trial.exact,
+        }
+
+
+def sample(rows: Sequence[int], budget: int = SAMPLE_ROWS) -> list[int]:
+    """Which texts to look at first, given the counted rows of each: evenly spread, `budget` rows or somewhat more."""
+    total = sum(rows)
+    if total <= 2 * budget:
+        return list(range(len(rows)))
+    wanted = max(1, -(-len(rows) * budget // total))
+    return sorted({(2 * index + 1) * len(rows) // (2 * wanted) for index in range(wanted)})
+
+
+def contenders(stage: Stage, served: float | None = None, most: int = MOST_EXACT) -> list[Trial]:
+    """Those of the sampled that may gain enough to matter, best first; then those that come nearest to `served` (accept
+    length per round), where the server clearly accepts less than the baseline."""
+    sampled = [(trial.gain, trial) for trial in stage.trials if not trial.exact]
+    able = [(gain.mean, trial) for gain, trial in sampled if gain.mean is not None and gain.mean > 0 and _may(gain, trial)]
+    found = [trial for _, trial in sorted(able, key=lambda pair: -pair[0])[:most]]
+    length = accept_length(stage.baseline.counts.histogram)
+    if served is not None and length is not None and served < length - 2 * _matters(length):
+        rows = {row["change"]: row["accept_length"] for row in stage.rows()}
+        near = [(abs(rows[t.told["change"]] - served), t) for _, t in sampled if rows[t.told["change"]] is not None]
+        near = [(off, trial) for off, trial in near if off < 0.5 * (length - served)]
+        found += [trial for _, trial in sorted(near, key=lambda pair: pair[0])[:most] if trial not in found]
+    return found
+
+
+def _may(gain: Interval, trial: Trial) -> bool:
+    return gain.high >= _matters(accept_length(trial.against.counts.row_histogram))
+
+
+def winner(stage: Stage) -> Trial | None:
+    """The change that gains most, where it gains beyond doubt; counted on every row."""
+    exact = [trial for trial in stage.trials if trial.exact]
+    best = max(exact, key=lambda trial: trial.gain.mean or 0.0, default=None)
+    if best is None:
+        return None
+    gain, length = best.gain, accept_length(stage.baseline.counts.row_histogram)
+    return best if clear(gain.mean, gain.low, length) else None
+
+
+def clear(difference: float | None, low: float | None, length: float | None) -> bool:
+    """A gain over the accept length `length` that is large enough to matter and no accident of many tries."""
+    if difference is None or low is None or length is None:
+        return False
+    beyond = difference - WIDER * (difference - low) > 0
+    return beyond and difference >= _matters(length)
+
+
+def _matters(length: float | None) -> float:
+    return max(LEAST, GAIN * ((length or 1.0) - 1.0))
+
+
+def baseline_row(tally: Tally) -> dict[str, Any]:
+    """The drafter as it is, in the words of a row."""
+    rows, rounds, counts = tally.row_interval, tally.round_interval, tally.counts
+    return {
+        "row_accept_length": rows.mean,
+        "low": rows.low,
+        "high": rows.high,
+        "row_survival": survival(counts.row_histogram),
+        "accept_length": rounds.mean,
+        "round_low": rounds.low,
+        "round_high": rounds.high,
+        "survival": survival(counts.histogram),
+        "rows": counts.rows,
+        "rounds": counts.rounds,
+    }
+
+
+def document(capture: str, states: Sequence[Any], steps: int, stages: Sequence[Stage], best: dict[str, Any] | None):
+    """The `changes` document. rows: of the first stage; stacked: of those after it, on top of the best before.
+
+    A row: change, family, sets, readings (known readings that come to the same), on, row_accept_length, low and high (the
+    baseline plus the 95 % interval of the paired difference), difference, difference_low, difference_high, rows,
+    row_survival, accept_length and survival per round, exact (every row; else a sample of texts).
+    best: {"changes", "sets", "states", and the numbers of a baseline} of everything that gains; None: as it is is best.
+    """
+    return {
+        "capture": capture,
+        "states": list(states),
+        "steps": steps,
+        "baseline": baseline_row(stages[0].baseline),
+        "rows": stages[0].rows(),
+        "stacked": [row for stage in stages[1:] for row in stage.rows()],
+        "best": best,
+    }
+
+
+def from_sweep(rows: Iterable[dict[str, Any]], states: Sequence[Any], keep: int = 3) -> list[dict[str, Any]]:
+    """Rows of the `sweep` document as changes of the states: the best others, and those with ids one up or down."""
+    rows = [row for row in rows if row["row_accept_length"] is not None]
+    base = next((row for row in rows if row["states"] == list(states)), None)
+    others = [row for row in rows if row is not base]
+    shifted = [[s + by for s in states] for by in (-1, 1)] if all(isinstance(s, int) for s in states) else []
+    kept = [row for at, row in enumerate(others) if at < keep or row["states"] in shifted]
+    return [] if base is None else [_of_choice(row, base, base is rows[0]) for row in kept]
+
+
+def _of_choice(row: dict[str, Any], base: dict[str, Any], leading: bool) -> dict[str, Any]:
+    behind = row.get("behind") if leading else None
+    mean = row["row_accept_length"] - base["row_accept_length"]
+    low, high = (-behind["high"], -behind["low"]) if behind and behind["low"] is not None else (None, None)
+    return {
+        "change": "states " + ", ".join(str(state) for state in row["states"]),
+        "family": "states",
+        "sets": {"states": row["states"]},
+        "readings": [],
+        "on": [],
+        "row_accept_length": row["row_accept_length"],
+        "accept_length": row["accept_length"],
+        "row_survival": row["row_survival"],
+        "survival": row["survival"],
+        "low": _sum(base["row_accept_length"], low),
+        "high": _sum(base["row_accept_length"], high),
+        "difference": mean,
+        "difference_low": low,
+        "difference_high": high,
+        "rows": row["rows"],
+        "rounds": row["rounds"],
+        "exact": row["exact"],
+    }
+
+
+def _carried(own: float | None, against: float | None, exactly: float | None) -> float | None:
+    """What a sample says about every row, of a number that is 0 at the least: a loss in proportion, a gain as it is."""
+    if None in (own, against, exactly):
+        return None
+    return exactly * own / against if own < against else exactly + own - against
+
+
+def _sum(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a + b

@@ -1,0 +1,278 @@
+"""Changes: the drafter run again over a capture with one thing changed at a time, then more on top of what gained.
+
+On training features this tells what the drafter was trained with, on serving features what the server may do differently.
+Faults stack, so a change that gains beyond doubt is kept, the states are chosen anew with it, and all others are tried
+again on top of it. Each change is first tried on a sample of texts; only those that may gain are counted on every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import perm
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import safe_open
+
+from eagle3dash.analysis import changes as trying
+from eagle3dash.analysis import sweep as ranking
+from eagle3dash.analysis.acceptance import Tally, accept_length, countable
+from eagle3dash.analysis.changes import Stage, Trial
+from eagle3dash.drafter.changes import Change, Features, Parts, Surroundings, changes
+from eagle3dash.drafter.model import borrowed, tensors_of
+from eagle3dash.drafter.replay import right
+from eagle3dash.drafter.sweep import Sweep
+from eagle3dash.errors import Cancelled, Eagle3Error
+from eagle3dash.jobs.answers import Answer
+from eagle3dash.jobs.tasks import features, sweep
+from eagle3dash.jobs.tasks.inputs import Inputs
+from eagle3dash.jobs.tasks.masks import masks
+from eagle3dash.jobs.tasks.parts import Gathering
+from eagle3dash.records import Progress
+
+Outcome = tuple[np.ndarray, np.ndarray, np.ndarray]  # right [K, S], counted [S], in_vocab [S]
+MOST_STAGES = 3  # changes on top of each other
+ALIVE = 0.1  # accept length - 1 below which a drafter that nothing helps is tried with other states
+OTHERS = 3  # that many
+MOST_CHOICES = 120  # of states that are ranked anew: six states, three of them fed
+
+
+@dataclass(frozen=True)
+class Wired:
+    """The drafter and what feeds it, with the changes made so far (`on`)."""
+
+    parts: Parts
+    slots: tuple[int, ...]
+    features: tuple[Callable[[Features], Features], ...] = ()
+    on: tuple[Change, ...] = ()
+
+    def changed(self, change: Change) -> Wired:
+        """With one more change."""
+        made = (*self.features, change.features)
+        return replace(self, parts=change.parts(self.parts), features=made, on=(*self.on, change))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The changes made."""
+        return tuple(change.name for change in self.on)
+
+
+@dataclass
+class Bench:
+    """A capture on which to try. Progress is counted in texts replayed; `total` grows as more turns out to be worth it."""
+
+    inputs: Inputs
+    capture: str
+    steps: int
+    progress: Progress
+    counted: dict[int, np.ndarray] = field(default_factory=dict)  # text -> bool [S]
+    done: int = 0
+    total: int = 0
+
+    def __post_init__(self) -> None:
+        known, _ = masks(self.inputs, self.capture)
+        tokens = [sequence.tokens for sequence in self.inputs.record(self.capture).sequences]
+        for index in ranking.sample(tokens):
+            self.counted[index] = countable(tokens[index], self.steps, known.get(index))
+        self.everything = len(self.counted) == len(tokens)
+        rows = [int(counted.sum()) for counted in self.counted.values()]
+        self.some = [list(self.counted)[at] for at in trying.sample(rows)]
+        self.all = list(self.counted)
+
+    def tally(self, wired: Wired, which: Sequence[int], words: str) -> Tally:
+        """Counts of one wiring over the named texts."""
+        return _tallied(self.outcomes(wired, which, words), self.steps)
+
+    def outcomes(self, wired: Wired, which: Sequence[int], words: str) -> Iterator[Outcome]:
+        """Text after text, what a tally takes."""
+        model = wired.parts.model(self.inputs.device)
+        self.total += len(which)
+        for text in self.inputs.texts(self.capture, which):
+            self._told(words)
+            counted = self.counted[text.index]
+            states = [text.state(slot) for slot in wired.slots]  # A x [S, Ht]
+            for change in wired.features:
+                states = change(states)
+            rows = torch.from_numpy(np.flatnonzero(counted))
+            outcome = right(model, states, text.tokens, self.steps, rows, leading=True)  # [K, S]
+            yield outcome, counted, model.in_vocab(text.tokens).cpu().numpy()
+
+    def choices(self, wired: Wired, labels: int, which: Sequence[int]) -> dict[tuple[int, ...], Tally]:
+        """Counts of every ordered choice of states with the changes made so far."""
+        model, choices = wired.parts.model(self.inputs.device), ranking.combinations(labels, wired.parts.spec.num_aux)
+        found = {choice: Tally(self.steps) for choice in choices}
+        self.total += len(choices) * len(which)
+        for text in self.inputs.texts(self.capture, which):
+            states = [text.state(slot) for slot in range(labels)]
+            for change in wired.features:
+                states = change(states)
+            counted, shared = self.counted[text.index], Sweep(model, states, text.tokens, self.steps)
+            rows, in_vocab = torch.from_numpy(np.flatnonzero(counted)), model.in_vocab(text.tokens).cpu().numpy()
+            for choice, tally in found.items():
+                self._told(f"{len(choices)} combinations of states")
+                tally.add(shared.right(choice, rows, leading=True), counted, in_vocab)
+        return found
+
+    def _told(self, words: str) -> None:
+        self.progress(self.done, self.total, f"trying {words}")
+        self.done += 1
+
+
+class Search:
+    """Stage after stage, each on top of the best of the one before."""
+
+    def __init__(self, bench: Bench, labels: Sequence[Any], around: Surroundings, served: float | None):
+        self.bench, self.labels, self.around, self.served = bench, list(labels), around, served
+        self.stages: list[Stage] = []
+
+    def run(self, wired: Wired, others: Sequence[tuple[int, ...]]) -> Wired:
+        """The wiring with everything that gains beyond doubt."""
+        first = wired
+        stage, wired = self.stage(wired, self.around)
+        length = accept_length(stage.baseline.counts.row_histogram) or 1.0
+        for slots in others if wired is first and length - 1.0 < ALIVE else ():
+            dead, tried = self.stage(replace(first, slots=slots), self.around)
+            if tried.on:
+                self.stages.append(dead)
+                wired = tried
+                break
+        while wired.on and len(wired.on) < MOST_STAGES:
+            wired, before = self.rechosen(wired), wired
+            _, wired = self.stage(wired, replace(self.around, readings={}), keep=True)
+            if len(wired.on) == len(before.on):
+                break
+        return wired
+
+    def stage(self, wired: Wired, around: Surroundings, keep: bool = False) -> tuple[Stage, Wired]:
+        """Every change on top of `wired`, and `wired` with the one that gains."""
+        done = {name for change in wired.on for name in change.sets}
+        tried = [change for change in changes(wired.parts, around) if not done & set(change.sets)]
+        bench = self.bench
+        bench.total += len(bench.some) * len(tried)
+        as_is = dict(zip(bench.all, bench.outcomes(wired, bench.all, "it as it is"), strict=True))
+        stage = Stage(wired.names, _tallied(as_is.values(), bench.steps))
+        by_name = {change.name: change for change in tried}
+        for change in tried:
+            self._try(stage, wired.changed(change), as_is, bench.some)
+        for trial in trying.contenders(stage, self.served):
+            stage.trials.remove(trial)
+            self._try(stage, wired.changed(by_name[trial.told["change"]]), as_is, bench.all)
+        if keep or not self.stages:
+            self.stages.append(stage)
+        best = trying.winner(stage)
+        return stage, wired if best is None else wired.changed(by_name[best.told["change"]])
+
+    def _try(self, stage: Stage, wired: Wired, as_is: dict[int, Outcome], which: Sequence[int]) -> None:
+        """Adds the trial of the last change of `wired`, as far as it may gain. Nothing where its tensors don't fit at all."""
+        bench, change, before = self.bench, wired.on[-1], len(stage.trials)
+        pair = Tally(bench.steps), Tally(bench.steps)
+        try:
+            for index, outcome in zip(which, bench.outcomes(wired, which, change.name), strict=True):
+                pair[0].add(*outcome)
+                pair[1].add(*as_is[index])
+                exact = bench.everything and pair[0].sequences == len(bench.all)
+                stage.trials[before:] = [Trial(_told(change), *pair, exact)]
+                if stage.trials[-1].lost and not exact:
+                    break
+        except Cancelled:
+            raise
+        except Eagle3Error:
+            del stage.trials[before:]
+
+    def rechosen(self, wired: Wired) -> Wired:
+        """With the states that are clearly best now, where those are others."""
+        if perm(len(self.labels), len(wired.slots)) > MOST_CHOICES:
+            return wired
+        found = self.bench.choices(wired, len(self.labels), self.bench.some)
+        order = sorted(found, key=lambda choice: -(found[choice].row_interval.mean or 0.0))
+        gain = found[order[0]].ahead_of(found[wired.slots])
+        if not trying.clear(gain.mean, gain.low, found[wired.slots].row_interval.mean):
+            return wired
+        return replace(wired, slots=order[0])
+
+
+def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
+    """The `changes` document (see `analysis.changes.document`); a sweep made on the way is a part."""
+    args, inputs = payload["args"], Inputs(payload, device)
+    gathering = Gathering(payload, {"sweep": sweep.run, "features": features.run}, progress, device)
+    for name, part in payload["parts"].items():
+        gathering.answer(name, part)
+    swept, slots = gathering.documents.get("sweep"), tuple(args["slots"])
+    rows = [row for row in (swept or {}).get("rows", ()) if row["row_accept_length"] is not None]
+    slots = _base(rows, slots)
+    bench = Bench(inputs, args["capture"], args["steps"], progress)
+    around = Surroundings(
+        readings=inputs.record("drafter").readings,
+        norm=_norm(inputs),
+        scales=_scales(gathering.documents.get("features"), slots),
+        dtype=inputs.record(args["capture"]).dtype,
+    )
+    search, first = Search(bench, args["labels"], around, args["served"]), Wired(_parts(inputs), slots)
+    others = [tuple(row["slots"]) for row in rows[: OTHERS + 1] if tuple(row["slots"]) != slots][:OTHERS]
+    best = search.run(first, others)
+    progress(bench.total, bench.total, "changes tried")
+    states = [args["labels"][slot] for slot in slots]
+    document = trying.document(args["capture"], states, args["steps"], search.stages, _best(bench, best, args["labels"]))
+    document["rows"] = _sorted(document["rows"] + trying.from_sweep(rows, states))
+    return Answer(payload["key"], "changes", args, document, parts=tuple(gathering.made))
+
+
+def _base(rows: Sequence[Mapping[str, Any]], usual: tuple[int, ...]) -> tuple[int, ...]:
+    """The states on which changes are tried: those the sweep found, unless the usual ones are as good."""
+    if not rows or rows[0]["row_accept_length"] - 1.0 < ALIVE:
+        return usual
+    own = next((row for row in rows if tuple(row["slots"]) == usual), None)
+    behind = own["behind"] if own else None
+    as_good = own is rows[0] or (behind is not None and behind["low"] <= 0.0)
+    return usual if as_good else tuple(rows[0]["slots"])
+
+
+def _best(bench: Bench, wired: Wired, labels: Sequence[Any]) -> dict[str, Any] | None:
+    if not wired.on:
+        return None
+    tally = bench.tally(wired, bench.all, "the best of all")
+    sets = {name: value for change in wired.on for name, value in _told(change)["sets"].items()}
+    told = {"changes": list(wired.names), "sets": sets, "slots": list(wired.slots)}
+    return {**told, "states": [labels[slot] for slot in wired.slots], **trying.baseline_row(tally)}
+
+
+def _tallied(outcomes: Iterable[Outcome], steps: int) -> Tally:
+    tally = Tally(steps)
+    for outcome in outcomes:
+        tally.add(*outcome)
+    return tally
+
+
+def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: -(row["difference"] or 0.0))
+
+
+def _told(change: Change) -> dict[str, Any]:
+    sets = {name: vars(value) if hasattr(value, "__dataclass_fields__") else value for name, value in change.sets.items()}
+    return {"change": change.name, "family": change.family, "sets": sets, "readings": list(change.readings)}
+
+
+def _parts(inputs: Inputs) -> Parts:
+    drafter, target = inputs.record("drafter"), inputs.record("target")
+    table, head = borrowed(target, inputs.path(target.tensors) if target else None)
+    return Parts(drafter.spec, tensors_of(inputs.path(drafter.tensors)), table, head)
+
+
+def _norm(inputs: Inputs) -> torch.Tensor | None:
+    """The target's final norm, as wide as the states."""
+    target, drafter = inputs.record("target"), inputs.record("drafter")
+    if target is None or not target.has_norm or target.hidden != drafter.spec.target_hidden:
+        return None
+    with safe_open(inputs.path(target.tensors), "pt") as file:
+        return file.get_tensor("norm.weight").float() + float(target.norm_plus_one)
+
+
+def _scales(found: dict[str, Any] | None, slots: Sequence[int]) -> tuple[float, ...] | None:
+    """Norm ratio of each fed slot to the training state it equals in direction; None where none differs."""
+    cells = (found or {}).get("best_cells") or []
+    ratios = [cells[slot]["norm_ratio"] if slot < len(cells) else None for slot in slots]
+    if None in ratios or not ratios or all(abs(ratio - 1.0) < 0.02 for ratio in ratios):
+        return None
+    return tuple(ratios)
