@@ -53,7 +53,7 @@ def runs(asked: Namespace) -> int:
 
 def ask(asked: Namespace) -> int:
     """replay, sweep and features."""
-    names = ("capture", "states", "steps")
+    names = ("capture", "states", "steps", "reading")
     args = {name: value for name in names if (value := getattr(asked, name, None)) is not None}
     with opened(asked.store) as work:
         document = work.ask(asked.command, asked.run, args)
@@ -62,7 +62,7 @@ def ask(asked: Namespace) -> int:
 
 def diagnose(asked: Namespace) -> int:
     """Of a run, or of files in a temporary store. 1 when a finding is an error."""
-    args = {} if asked.steps is None else {"steps": asked.steps}
+    args = {name: value for name in ("steps", "reading") if (value := getattr(asked, name)) is not None}
     given = {role: getattr(asked, role) for role in FILES if getattr(asked, role)}
     if bool(asked.run) == bool(given):
         raise BadInput("Say what to diagnose: the name of a run, or files with --drafter, --training, --serving, --log.")

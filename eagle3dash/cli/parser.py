@@ -50,11 +50,13 @@ def _question(of: argparse.ArgumentParser, states: bool = False) -> None:
     of.add_argument("--steps", type=int, metavar="K", help="tokens drafted a round (default: as served, else 5)")
     if states:
         of.add_argument("--states", type=names, metavar="0,3,31", help="the states to feed to fc, in order")
+    _reading(of)
 
 
 def _diagnose(of: argparse.ArgumentParser) -> None:
     of.add_argument("run", nargs="?", metavar="RUN")
     of.add_argument("--steps", type=int, metavar="K", help="tokens drafted a round (default: as served, else 5)")
+    _reading(of)
     for role in ROLES:
         of.add_argument(f"--{role}", type=Path, nargs="+", metavar="P", help=f"{role} files, instead of a run in a store")
     of.add_argument("--expected", type=fractions, metavar="0.747", help="validation accuracy: one number, or one a step")
@@ -66,8 +68,13 @@ def _trace(of: argparse.ArgumentParser) -> None:
     of.add_argument("--capture", type=Path, nargs="+", required=True, metavar="P")
     of.add_argument("--target", type=Path, nargs="+", metavar="P")
     of.add_argument("--steps", type=int, metavar="K", help="steps of the chain (default: the config's, else 5)")
-    of.add_argument("--reading", metavar="NAME", help="another public code's reading of the same file")
+    _reading(of)
     of.add_argument("--out", type=Path, required=True, metavar="FILE.safetensors")
+
+
+def _reading(of: argparse.ArgumentParser) -> None:
+    told = "how public code reads the drafter, where it differs; `inspect` lists the names (default: as its maker)"
+    of.add_argument("--reading", metavar="NAME", help=told)
 
 
 def names(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from eagle3dash.analysis.served import steps_of
 from eagle3dash.errors import BadInput
@@ -27,6 +28,24 @@ def steps_for(run: Run, asked: int | None = None) -> int:
     if not 1 <= steps <= MOST_STEPS:
         raise BadInput(f"{steps} steps were asked for; a chain has 1 to {MOST_STEPS}. Give --steps within that.")
     return steps
+
+
+def readings(drafter: Drafter) -> list[str]:
+    """Names under which public code reads this file, the default one first."""
+    return list(dict.fromkeys((drafter.reading, *drafter.readings)))
+
+
+def read_as(run: Run, reading: str | None) -> Run:
+    """The run with its drafter read under another name. BadInput for a name that it hasn't; None changes nothing."""
+    item = run.drafter
+    if reading is None or item is None or reading == item.record.reading:
+        return run
+    known = readings(item.record)
+    if reading not in known:
+        raise BadInput(f"This drafter has no reading {reading!r}; it has {', '.join(map(repr, known))}.")
+    record = replace(item.record, reading=reading, spec=item.record.readings[reading])
+    imports = tuple(replace(one, record=record) if one is item else one for one in run.imports)
+    return replace(run, imports=imports)
 
 
 def default_slots(capture: Capture, drafter: Drafter) -> tuple[int, ...]:

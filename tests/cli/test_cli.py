@@ -63,6 +63,15 @@ def test_replay_sweep_and_features(eagle3dash, demo_store):
         assert eagle3dash(command, "story-as-served", "--store", demo_store).returncode == 0
 
 
+def test_a_reading_by_its_name(eagle3dash, demo_store):
+    where = ("--store", demo_store, "--json")
+    named = document(eagle3dash("replay", "story-fixed", "--reading", "as served by SGLang", *where))
+    assert named["reading"] == "as served by SGLang"
+    for command in ("replay", "sweep", "diagnose"):
+        done = eagle3dash(command, "story-fixed", "--reading", "mine", *where)
+        assert done.returncode == 2 and "it has 'as trained by speculators'" in done.stderr
+
+
 def test_runs_and_a_second_demo(eagle3dash, demo_store):
     found = document(eagle3dash("runs", "--store", demo_store, "--json"))["runs"]
     assert {run["name"] for run in found} == {"story-as-served", "story-fixed"}

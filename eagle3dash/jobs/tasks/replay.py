@@ -32,7 +32,8 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
         frames.append(_rows(text.index, counted, visited, accepted))
         done += len(text.tokens)
     progress(total, total, "tokens replayed")
-    told = {"capture": args["capture"], "slots": args["slots"], "loss_mask": origin, "masked_texts": len(known)}
+    told = {"capture": args["capture"], "reading": inputs.record("drafter").reading, "slots": args["slots"]}
+    told |= {"loss_mask": origin, "masked_texts": len(known)}
     document = {**told, "texts": tally.sequences, **tally.document(args["states"])}
     return Answer(payload["key"], "replay", args, document, {"replay_row": pd.concat(frames, ignore_index=True)})
 

@@ -61,4 +61,5 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
         tallies |= sweeping.tallies(sorted(exact), range(len(sequences)))
     progress(sweeping.total, sweeping.total, "combinations ranked")
     document = ranking.document(args["capture"], args["labels"], tallies, exact, args["steps"])
+    document["reading"] = sweeping.inputs.record("drafter").reading
     return Answer(payload["key"], "sweep", args, document)
