@@ -68,21 +68,18 @@ def _from_inbox() -> Source | None:
 def form(files: Source) -> None:
     """What the files may not say: the run they belong to, a role, states. Import queues the job."""
     with st.form("import", border=True):
-        left, middle, right = st.columns([2, 1, 1])
+        first, second, third, fourth = st.columns([3, 3, 2, 2])
         names = [run.name for run in state.store().runs()]
-        run = left.selectbox(
-            "Run",
-            names,
-            index=None,
-            accept_new_options=True,
-            placeholder="type a new name or choose; empty: named from the files",
-        )
-        role = middle.selectbox("What they are", list(ROLES), format_func=ROLES.get)
-        states = right.text_input(
+        known = first.selectbox("Run", [None, *names], format_func=lambda name: name or "a new run")
+        new = second.text_input("Name of a new run", placeholder="empty: named from the files")
+        role = third.selectbox("What they are", list(ROLES), format_func=ROLES.get)
+        states = fourth.text_input(
             "States, if known", placeholder="0, 2, 15, 27", help="HF[k] of each slot of a capture, in order"
         )
         if st.form_submit_button("Import", type="primary", icon=":material/download:"):
-            job = state.queue().bring_in([str(path) for path in files.paths], run or None, role, facts.numbers(states))
+            job = state.queue().bring_in(
+                [str(path) for path in files.paths], known or new or None, role, facts.numbers(states)
+            )
             st.session_state["import_job"], st.session_state["import_upload"] = job, files.upload
             st.rerun()
 
