@@ -25,9 +25,7 @@ def upload(page: Page, files: list[Path]) -> None:
 
 def bring_in(page: Page, run: str) -> None:
     """Fills the form that appears when the files have arrived, and starts the import."""
-    choice = page.get_by_placeholder("type a new name or choose")
-    choice.fill(run)
-    choice.press("Enter")
+    page.get_by_label("Name of a new run").fill(run)
     page.get_by_role("button", name="Import", exact=True).click()
 
 
