@@ -37,7 +37,8 @@ def _format(record: dict[str, Any], name: str) -> str:
 def _drafter(record: dict[str, Any]) -> dict[str, Any]:
     kept = ("flavour", "spec", "reading", "readings", "layer_ids", "layer_ids_at", "states", "steps", "target_name")
     found = {key: record[key] for key in (*kept, "has_embedding", "has_head")}
-    return found | {"fields": record["fields"], "tensors": record["tensor_list"], "engines": record["engines"]}
+    tables = {"fields": "fields", "tensors": "tensor_list", "vocabulary": "map_checks", "engines": "engines"}
+    return found | {key: record[name] for key, name in tables.items()}
 
 
 def _capture(record: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ Tensors never sit in a record: a record names a tensor file by the SHA-256 of it
 
 from eagle3dash.records.answers import Counts, Finding, Gap, Progress, Severity, no_progress
 from eagle3dash.records.captures import Capture, Role, Sequence, Target
-from eagle3dash.records.drafters import ConfigField, Drafter, DrafterSpec, Mla, Rope, TensorInfo
+from eagle3dash.records.drafters import ConfigField, Drafter, DrafterSpec, MapCheck, Mla, Rope, TensorInfo
 from eagle3dash.records.logs import Log, Request, Window
 from eagle3dash.records.plain import from_json, to_json
 from eagle3dash.records.runs import Import, Inferred, Kind, Run, Source
@@ -25,6 +25,7 @@ __all__ = [
     "Inferred",
     "Kind",
     "Log",
+    "MapCheck",
     "Mla",
     "Progress",
     "Request",

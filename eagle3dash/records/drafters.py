@@ -11,7 +11,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Rope:
-    """Rotary embedding. `kind`: default, linear, llama3, yarn, dynamic. `interleaved`: pairs (0,1),(2,3).. instead of halves."""
+    """Rotary embedding. `kind`: default, linear, llama3, yarn, dynamic. `interleaved`: pairs (0,1),(2,3).. not halves."""
 
     kind: str = "default"
     theta: float = 10000.0
@@ -97,6 +97,15 @@ class TensorInfo:
 
 
 @dataclass(frozen=True)
+class MapCheck:
+    """One check of the draft vocabulary's map (d2t, t2d): what it looked at, whether that is right, and what it found."""
+
+    what: str
+    passed: bool
+    found: str
+
+
+@dataclass(frozen=True)
 class Drafter:
     """An EAGLE-3 checkpoint. `tensors` names a file with canonical names (layers.{i}.*, fc.weight, norm.weight, d2t, ...).
 
@@ -118,3 +127,4 @@ class Drafter:
     has_head: bool = True
     fields: tuple[ConfigField, ...] = ()
     tensor_list: tuple[TensorInfo, ...] = ()
+    map_checks: tuple[MapCheck, ...] = ()

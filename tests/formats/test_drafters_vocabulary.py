@@ -50,6 +50,30 @@ def test_ids_outside_the_vocabulary(bad):
     assert "d2t sends 3 of 120 draft ids outside" in problems(d2t)
 
 
+def test_absolute_ids_that_stay_inside():
+    kept = torch.arange(SIZE)[torch.randperm(SIZE, generator=torch.Generator().manual_seed(1))]
+    assert "the very ids that t2d keeps" in problems(kept, mask(kept))
+
+
+def test_ids_counted_up_without_a_mask():
+    stored = {name: tensor for name, tensor in weights(config()).items() if name != "t2d"}
+    assert "0, 1, 2, ...: as offsets that keeps every second id" in " ".join(convert(config(), stored).problems)
+
+
+def test_what_passed_is_said_too():
+    _, stored = golden("speculators-base")
+    checks = {check.what: check for check in convert(*golden("speculators-base")).record.map_checks}
+    assert set(checks) == {"filled in", "offsets", "range", "distinct", "t2d", "order", "head rows"}
+    assert all(check.passed for check in checks.values())
+    assert "Ascending" in checks["order"].found and f"{len(stored['d2t'])} target ids" in checks["t2d"].found
+    assert "t2d" not in {check.what for check in convert(*golden("modelopt-base")).record.map_checks}
+    stored = weights(config()) | {"d2t": TARGETS.flip(0) - torch.arange(SIZE)}
+    assert "by frequency" in next(c.found for c in convert(config(), stored).record.map_checks if c.what == "order")
+    without = {**config(), "draft_vocab_size": 300}
+    (only,) = convert(without, weights(without)).record.map_checks
+    assert only.passed and "every token" in only.found
+
+
 def test_two_draft_ids_for_one_target_id():
     d2t = TARGETS - torch.arange(SIZE)
     d2t[5] = TARGETS[4] - 5

@@ -51,6 +51,7 @@ def convert(config: dict[str, Any] | None, tensors: Mapping[str, Stored]) -> Con
     name, default, every = readings.all_of(checkpoint, spec)
     states = layers.states(checkpoint, found, path, spec)
     missing = weights.missing(checkpoint, spec, result)
+    checks = vocabulary.checks(checkpoint, result, spec)
     record = Drafter(
         flavour=flavour,
         spec=default,
@@ -66,6 +67,7 @@ def convert(config: dict[str, Any] | None, tensors: Mapping[str, Stored]) -> Con
         has_head="lm_head.weight" in result,
         fields=checkpoint.fields.listed(),
         tensor_list=weights.listed(checkpoint, missing),
+        map_checks=checks,
     )
     return Converted(record, result, tuple(checkpoint.inferred), tuple(checkpoint.problems))
 
@@ -82,7 +84,6 @@ def _tensors(checkpoint: Checkpoint, spec: DrafterSpec) -> dict[str, Any]:
     for name, kind in (("d2t", torch.int64), ("t2d", torch.bool)):
         if name in result:
             result[name] = read(result[name]).to(kind)
-    vocabulary.check(checkpoint, result.get("d2t"), result.get("t2d"), spec.vocab)
     _tie(checkpoint, spec, result)
     return result
 

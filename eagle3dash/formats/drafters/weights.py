@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from eagle3dash.errors import BadInput
-from eagle3dash.formats.drafters import vocabulary
 from eagle3dash.formats.drafters.checkpoint import Checkpoint
 from eagle3dash.records import DrafterSpec, TensorInfo
 
@@ -114,8 +113,6 @@ def missing(checkpoint: Checkpoint, spec: DrafterSpec, tensors: dict[str, Any]) 
     if unused:
         shown = ", ".join(name[:60] for name in unused[:4]) + (f" and {len(unused) - 4} more" if len(unused) > 4 else "")
         checkpoint.problem(f"Weights that the replay doesn't use: {shown}. What needs them computes something else.")
-    if {"d2t", "lm_head.weight"} <= tensors.keys():
-        vocabulary.check_head(checkpoint, tensors["lm_head.weight"], tensors["d2t"])
     return names
 
 
