@@ -13,18 +13,20 @@ from itertools import permutations
 
 import torch
 
-from tests.lab.healthy import Case, Change, Healthy, Made
+from tests.lab.healthy import Case, Change, Healthy
 
 Rewrite = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`change` breaks a case; `names`: ids of which one must be told first (several where both name the same thing)."""
+    """`change` breaks a case; `names`: ids of which one must be told first; `all`: ids that must be told somewhere.
+    No names: the case is harmless, and nothing of severity error may be told."""
 
     title: str
     names: tuple[str, ...]
     change: Change
+    all: tuple[str, ...] = ()
 
 
 def rewritten(rewrite: Rewrite, slots: Sequence[int] = (0, 1, 2)) -> Change:
@@ -315,8 +317,3 @@ def tokens() -> Iterator[Fault]:
     yield Fault("no system prompt", differ, edited(slice(1, 22)))
     yield Fault("thinking text in the answer's head", differ, edited(slice(36, 36), (44, 18, 99, 250, 44, 18)))
     yield Fault("texts turned around", differ, others)
-
-
-def features() -> list[Fault]:
-    """Every fault of this module."""
-    return [*wiring(), *changed(), *spoiled(), *tokens()]

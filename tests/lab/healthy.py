@@ -22,7 +22,8 @@ from eagle3dash import formats
 from eagle3dash.formats import drafters, logs
 from eagle3dash.formats.tensors import entry, write
 from eagle3dash.jobs import demo, payloads, tasks
-from eagle3dash.records import Capture, Import, Run, Sequence as Text, Source
+from eagle3dash.records import Capture, Import, Run, Source
+from eagle3dash.records import Sequence as Text
 
 STATES = (0, 2, 15, 27)
 
@@ -40,8 +41,8 @@ class Made:
 class Case:
     """A run before it is written. A fault changes any of it.
 
-    log: "own" (counts of the replay on these serving features), "demo" (the real log of the healthy server), or the text
-    of a log, or None. labels: HF[k] of each slot of a capture, None where a file would not say.
+    log: writes a server's log from the accepted counts that a right engine would have on these serving features; or "demo"
+    (the real logs of the healthy server), or None. labels: HF[k] of each slot of a capture, None where a file would not say.
     """
 
     training: list[Made]
@@ -51,7 +52,7 @@ class Case:
     labels: dict[str, list[int | None]]
     aux: dict[str, tuple[int, ...] | None]
     settings: dict[str, Any]
-    log: str | None = "own"
+    log: Callable[[np.ndarray], str] | str | None
     without: tuple[str, ...] = ()  # kinds that the run lacks: drafter, training, serving, target
 
 
@@ -108,16 +109,17 @@ class Healthy:
         labels: dict[str, list[int | None]] = {"training": list(STATES), "serving": [None] * 3}
         aux: dict[str, tuple[int, ...] | None] = {"training": (0, 1, 2), "serving": (0, 1, 2)}
         return Case(**both, config=copy.deepcopy(self.config), weights=dict(self.weights), labels=labels, aux=aux,
-                    settings=dict(demo.SETTINGS))  # fmt: skip
+                    settings=dict(demo.SETTINGS), log="demo")  # fmt: skip
 
     # ---- writing
 
     def diagnose(self, case: Case) -> dict[str, Any]:
         """The `diagnose` document of a case."""
         found = [self._drafter(case), self.imports["target"]]
-        found += [self._capture(case, role) for role in ("training", "serving") if getattr(case, role)]
-        run = Run("case", "", tuple(i for i in found if self._name(i) not in case.without), case.settings)
-        run = replace(run, imports=(*run.imports, *self._logs(case, run)))
+        found += [self._capture(case, role) for role in ("training", "serving")]
+        whole = Run("case", "", tuple(found), case.settings)
+        kept = [item for item in found if self._name(item) not in case.without]
+        run = replace(whole, imports=(*kept, *self._logs(case, whole)))
         made = self._payload(payloads.diagnose(run, {}))
         answer = tasks.run(made)
         self.known |= {part.key: part.document for part in answer.parts}
@@ -165,7 +167,7 @@ class Healthy:
             return []
         if case.log == "demo":
             return [self.imports[name] for name in ("metrics_after.txt", "responses.jsonl", "server.log")]
-        return [self.log(vllm_lines(self.accepted(run)) if case.log == "own" else case.log)]
+        return [self.log(case.log(self.accepted(run)))]
 
     def log(self, text: str) -> Import:
         """The text of a server's log as an import."""
@@ -185,27 +187,3 @@ class Healthy:
             self.rows[made["key"]] = rows["num_accepted"][rows["visited"]].to_numpy()
             self.known[answer.key] = answer.document
         return self.rows[made["key"]]
-
-
-def resampled(accepted: np.ndarray, rounds: int = 4000, seed: int = 0) -> np.ndarray:
-    """Rounds of other traffic with the same chances."""
-    return np.random.default_rng(seed).choice(accepted, rounds) if len(accepted) else accepted
-
-
-def vllm_lines(accepted: np.ndarray, steps: int = 4, windows: int = 20) -> str:
-    """A vLLM log of these rounds."""
-    lines = [
-        "(APIServer pid=1) INFO 11-30 01:17:56 [api_utils.py:347]        version 0.32.0",
-        f"(EngineCore pid=2) INFO 11-30 01:18:05 [core.py:133] Initializing a V1 LLM engine (v0.32.0) with config: "
-        f"model='/models/target', speculative_config=SpeculativeConfig(method='eagle3', model='/models/drafter', "
-        f"num_spec_tokens={steps})",
-    ]
-    for number, part in enumerate(np.array_split(resampled(accepted), windows)):
-        survived = [(part > step).mean() for step in range(steps)]
-        lines.append(
-            f"(APIServer pid=1) INFO 11-30 01:{20 + number:02d}:14 [metrics.py:120] SpecDecoding metrics: Mean acceptance "
-            f"length: {1 + part.mean():.2f}, Accepted throughput: 5.69 tokens/s, Drafted throughput: 27.74 tokens/s, "
-            f"Accepted: {part.sum()} tokens, Drafted: {steps * len(part)} tokens, Per-position acceptance rate: "
-            f"{', '.join(f'{s:.3f}' for s in survived)}, Avg Draft acceptance rate: {100 * part.mean() / steps:.1f}%"
-        )
-    return "\n".join(lines) + "\n"

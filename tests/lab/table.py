@@ -34,8 +34,18 @@ class Row:
 
     @property
     def right(self) -> bool:
-        """A fault is named first; a harmless case has no error."""
-        return self.first in self.fault.names if self.fault.names else not self.errors
+        """A fault is named first, and as an error where it costs acceptance; a harmless case has no error."""
+        if not self.fault.names:
+            return not self.errors
+        felt = not self.cost or self.cost < FELT or self.first in self.errors
+        told = [f["id"] for f in self.document["findings"]]
+        return self.first in self.fault.names and felt and set(self.fault.all) <= set(told)
+
+    @property
+    def cost(self) -> float | None:
+        """Share of the accepted draft tokens lost between training features and serving features."""
+        before, after = (self.document["numbers"][name] for name in SHOWN[:2])
+        return None if None in (before, after) or before <= 1.0 else (before - after) / (before - 1.0)
 
     def text(self) -> str:
         """A line of the table."""

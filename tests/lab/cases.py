@@ -1,0 +1,74 @@
+"""Every case of the laboratory: single faults, pairs, harmless changes. Logs go round: of vLLM, of SGLang, the demo's, none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tests.lab import faults, logs
+from tests.lab.faults import Fault
+from tests.lab.harmless import harmless
+from tests.lab.healthy import Case, Change, Healthy
+
+LOGS = (("vLLM log", logs.vllm), ("SGLang log", logs.sglang), ("the healthy log", "demo"), ("no log", None))
+
+
+def features() -> list[Fault]:
+    """Faults of served features."""
+    return [*faults.wiring(), *faults.changed(), *faults.spoiled(), *faults.tokens()]
+
+
+def everything(turn: int = 0) -> list[Fault]:
+    """All cases. `turn` moves the logs on by so many."""
+    return [*with_logs(features(), turn), *logs.engines(), *with_logs(pairs(), turn), *harmless()]
+
+
+def with_logs(found: Iterable[Fault], turn: int = 0) -> list[Fault]:
+    """The same faults, each beside one of the logs."""
+    out = []
+    for number, fault in enumerate(found, turn):
+        name, log = LOGS[number % len(LOGS)]
+        out.append(replace(fault, title=f"{fault.title} [{name}]", change=both(logged(log), fault.change)))
+    return out
+
+
+def logged(log: object) -> Change:
+    return lambda _, case: setattr(case, "log", log)
+
+
+def both(*changes: Change) -> Change:
+    """One after another."""
+
+    def change(lab: Healthy, case: Case) -> None:
+        for each in changes:
+            each(lab, case)
+
+    return change
+
+
+PAIRS = (
+    ("order (2, 0, 15)", "scaled: all by 0.25"),
+    ("order (0, 15, 2)", "shifted by +1"),
+    ("states (2, 15, 27)", "noise of 15 % everywhere"),
+    ("states (2, 15, 27)", "shifted by -1"),
+    ("shifted by +1", "scaled: slot 2 by 0.5"),
+    ("shifted by +2", "other tokens from position 100"),
+    ("post-norm in slot 2", "noise from position 64"),
+    ("post-norm in slot 2", "shifted by +1"),
+    ("blocks: 4 shards reversed", "scaled: all by 2"),
+    ("blocks: 2 halves", "order (15, 2, 0)"),
+    ("noise of 15 % everywhere", "other tokens from position 100"),
+    ("no system prompt", "shifted by +1"),
+    ("scaled: slot 0 by sqrt(H)", "a tenth of the rows of other tokens"),
+)
+
+
+def pairs() -> list[Fault]:
+    """Two faults at once: one of them first, and both named."""
+    known = {fault.title: fault for fault in features()}
+    return [_pair([known[title] for title in titles]) for titles in PAIRS]
+
+
+def _pair(of: Sequence[Fault]) -> Fault:
+    names = tuple(name for fault in of for name in fault.names)
+    return Fault(" + ".join(fault.title for fault in of), names, both(*(fault.change for fault in of)), names)
