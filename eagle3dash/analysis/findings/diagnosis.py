@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from eagle3dash.analysis.findings.drops import acceptance, drops
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.lengths import Length
 from eagle3dash.analysis.findings.registry import CHECKS, lacking
@@ -21,7 +22,7 @@ ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
 def diagnose(e: Evidence) -> dict[str, Any]:
-    """The `diagnose` document, with "verdict", "checked", "notes", "wiring" and "lengths" besides."""
+    """The `diagnose` document, with "verdict", "drops", "acceptance", "checked", "notes", "wiring", "lengths" besides."""
     findings: list[Finding] = []
     checked = []
     for check in CHECKS:
@@ -38,6 +39,8 @@ def diagnose(e: Evidence) -> dict[str, Any]:
     return {
         "verdict": verdict(e, findings),
         "numbers": numbers(e),
+        "drops": drops(e, findings),
+        "acceptance": acceptance(e),
         "steps": e.steps,
         "findings": [to_json(finding) for finding in findings],
         "could_not_check": [{"id": c["id"], "needs": c["needs"]} for c in checked if c["status"] == "could not check"],
@@ -126,8 +129,10 @@ def notes(e: Evidence) -> list[str]:
         told.append(f"Served: {e.served['label']}.")
         if e.served_length is None:
             told.append(f"The server drafts {e.served['steps']} tokens a round: its number can't be had for K = {e.steps}.")
-    if e.served and e.serving_length and not e.settings.get("temperature") and not e.served["settings"].get("temperature"):
-        told.append("Replays are greedy; at a sampling temperature a server accepts less. No temperature is known here.")
+    rule = acceptance(e)
+    if e.served and e.serving_length and rule["temperature"] != 0.0:
+        known = f"It is {rule['temperature']:g} here." if rule["temperature"] else "It is not stated here."
+        told.append(f"Replays are greedy; at a sampling temperature a server accepts less. {known}")
     if (e.wiring.trained_replay or {}).get("small_sample"):
         told.append("The replays rest on few rows: their intervals are rough.")
     return told
