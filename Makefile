@@ -10,8 +10,9 @@ run: $(VENV)/.app
 
 install: $(VENV)/.dev
 
+# One thread a process: small tensors lose more to waiting than they gain from a second thread.
 test: $(VENV)/.dev
-	$(PY) -m pytest
+	OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist loadfile
 
 bench: $(VENV)/.dev
 	$(PY) -m tests.bench
