@@ -14,7 +14,7 @@ from eagle3dash.errors import BadInput
 from eagle3dash.formats.containers import Leaf
 from eagle3dash.records import Inferred, Role
 
-TOKENS = ("input_ids", "token_ids", "tokens", "prompt_token_ids")
+TOKENS = ("raw_token_ids", "input_ids", "token_ids", "tokens", "prompt_token_ids")  # beside raw ids, others are shifted
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8)
 FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 
