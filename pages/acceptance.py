@@ -11,7 +11,7 @@ panels.title(
 )
 run = pickers.run()
 steps = views.steps_of(run)
-known = asking.ask(views.replays(run, steps), "Replay the drafter on this run's captures")
+known = asking.ask(views.replays(run, steps, pickers.reading(run)), "Replay the drafter on this run's captures")
 series = views.acceptance_series(run, known)
 panels.metrics(series, steps)
 panels.show(acceptance.histogram(series, steps), "histogram")

@@ -2,20 +2,20 @@
 
 import streamlit as st
 
-from eagle3dash.charts.waterfall import waterfall
+from eagle3dash.charts import waterfall
 from eagle3dash.jobs.questions import Question
-from eagle3dash.web import asking, cards, panels, pickers, views
+from eagle3dash.web import asking, cards, panels, pickers
 
 panels.title(
     "Where did the accepted tokens go?",
     "Four accept lengths on one scale; the drop between two neighbours locates the fault.",
 )
 run = pickers.run()
-document = asking.answer(Question("diagnose", run.name), "Diagnose this run")
+document = asking.answer(Question("diagnose", run.name, {"reading": pickers.reading(run)}), "Diagnose this run")
 if document is None:
     st.stop()
 cards.verdict(document)
-panels.show(waterfall(views.stages(document), document["steps"]), "waterfall")
+panels.show(waterfall.of_diagnosis(document), "waterfall")
 cards.notes(document)
 cards.findings(document)
 cards.checked(document)

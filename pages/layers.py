@@ -12,7 +12,8 @@ panels.title(
 )
 run = pickers.run()
 role = pickers.capture(run)
-document = asking.answer(Question("sweep", run.name, {"capture": role}), "Try every combination")
+question = Question("sweep", run.name, {"capture": role, "reading": pickers.reading(run)})
+document = asking.answer(question, "Try every combination")
 if document is None:
     st.stop()
 trained, served = views.marked(run)

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from eagle3dash.records import Import, Run
+from eagle3dash.records import Drafter, Import, Run
 from eagle3dash.web import asking, paths, state
 
 MOST = 4  # runs side by side
@@ -80,6 +80,26 @@ def capture(run: Run) -> str:
     """Which capture of the run: training or serving (?capture=)."""
     there = [role for role in ("training", "serving") if run.capture(role)]
     return choice("Capture", there or ["training"], "capture")
+
+
+def other_readings(drafter: Drafter) -> list[str]:
+    """Readings of its file that compute something else than the default one."""
+    return [name for name, spec in drafter.readings.items() if name != drafter.reading and spec != drafter.spec]
+
+
+def reading(run: Run) -> str | None:
+    """How to read the drafter (?reading=); None for its default. Asked only where public code differs about the file."""
+    drafter = run.drafter.record if run.drafter else None
+    others = other_readings(drafter) if drafter else []
+    if not others:
+        return None
+    names = [drafter.reading, *others]
+    told = {names[0]: f"{names[0]} (default)"}
+    picked = st.selectbox(
+        "Read the drafter", names, format_func=lambda name: told.get(name, name), key="reading", bind="query-params",
+        width=420, help="Public code reads this file in different ways; the Drafter page says how they differ",
+    )  # fmt: skip
+    return None if picked == names[0] else picked
 
 
 def log(run: Run) -> Import | None:

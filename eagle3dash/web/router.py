@@ -22,6 +22,7 @@ MENU = {
         st.Page(paths.ACCEPTANCE, title="Acceptance", icon=":material/bar_chart:"),
         st.Page(paths.FEATURES, title="Features", icon=":material/grid_on:"),
         st.Page(paths.LAYERS, title="Layers", icon=":material/layers:"),
+        st.Page(paths.DRAFTER, title="Drafter", icon=":material/psychology:"),
         st.Page(paths.COMPARE, title="Compare", icon=":material/compare_arrows:"),
     ],
     "Workshop": [

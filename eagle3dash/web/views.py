@@ -11,56 +11,20 @@ from eagle3dash.analysis.served import served
 from eagle3dash.charts.acceptance import Series, by_role
 from eagle3dash.charts.features import state_name
 from eagle3dash.charts.theme import ROLES
-from eagle3dash.charts.waterfall import Stage
 from eagle3dash.jobs import questions
 from eagle3dash.jobs.questions import Question
 from eagle3dash.jobs.selection import claims, default_slots, labels, steps_for
 from eagle3dash.records import Import, Run
 from eagle3dash.web import state
 
-# where a proven fault of a family shows: the bar whose drop it causes
-SHOWS_AT = {"training": "training", "drafter file": "training", "features": "serving", "engine": "served"}
 DRAWN_POINTS = 1000
 TOP = 12  # combinations drawn unless all are asked for
 
 
-def stages(document: dict[str, Any]) -> list[Stage]:
-    """The bars of the four numbers, with the drop that an error finding explains marked as the fault."""
-    numbers = document["numbers"]
-    family = {check["id"]: check["family"] for check in document["checked"]}
-    errors = [finding["id"] for finding in document["findings"] if finding["severity"] == "error"]
-    faults = {SHOWS_AT.get(family.get(error, ""), "served") for error in errors}
-    return [
-        Stage("expected\n\n\nper row", "expected", numbers.get("expected")),
-        Stage(
-            "replay on\ntraining\nfeatures\nper row",
-            "training",
-            numbers.get("replayed_training_rows"),
-            "training code or checkpoint",
-            fault="training" in faults,
-        ),
-        Stage(
-            "replay on\ntraining\nfeatures\nper round",
-            "training",
-            numbers.get("replayed_training"),
-            "counting rounds instead of rows",
-            counting=True,
-        ),
-        Stage(
-            "replay on\nserving\nfeatures\nper round",
-            "serving",
-            numbers.get("replayed_serving"),
-            "other features in serving",
-            fault="serving" in faults,
-        ),
-        Stage("served\n\n\nper round", "served", numbers.get("served"), "the engine", fault="served" in faults),
-    ]
-
-
-def replays(run: Run, steps: int) -> dict[str, Question]:
+def replays(run: Run, steps: int, reading: str | None = None) -> dict[str, Question]:
     """The replays that the captures of a run allow, by role."""
     roles = [role for role in ("training", "serving") if run.drafter and run.capture(role)]
-    return {role: Question("replay", run.name, {"capture": role, "steps": steps}) for role in roles}
+    return {role: Question("replay", run.name, {"capture": role, "steps": steps, "reading": reading}) for role in roles}
 
 
 def steps_of(run: Run) -> int:

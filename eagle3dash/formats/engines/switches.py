@@ -114,3 +114,10 @@ CONCERNS: dict[str, Callable[[Server, Drafter, int | None], Cell | None]] = {
     **{label: _row(switch) for label, switch in ROWS.items()},
     "RoPE": rope,
 }
+
+
+def differences(own: DrafterSpec, other: DrafterSpec) -> list[str]:
+    """What another reading of the same file computes otherwise, in words; empty where it computes the same."""
+    changed = [row for row in ROWS.values() if getattr(own, row.name) != getattr(other, row.name)]
+    found = [row.on if getattr(other, row.name) else row.off for row in changed]
+    return found + ([f"RoPE {shown(other)}"] if own.rope != other.rope else [])

@@ -1,0 +1,146 @@
+"""A drafter's file on a page: the portability table, its readings, the checks of its map, every field and every tensor.
+
+Draws what `formats.engines` and the record say; decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import streamlit as st
+
+from eagle3dash.formats.engines import portability
+from eagle3dash.formats.engines.portability import Column
+from eagle3dash.formats.engines.switches import differences
+from eagle3dash.jobs import selection
+from eagle3dash.records import Drafter, Run
+from eagle3dash.web import facts, paths, pickers, state, views, words
+from eagle3dash.web.words import safe
+
+OUTCOME = {
+    "same": ":green[:material/check:]",
+    "depends": ":blue[:material/help:]",
+    "differs": ":orange[:material/warning:]",
+    "stops": ":red[:material/block:]",
+}
+SAID = {"same": "as trained", "depends": "as trained, if set right", "differs": "not as trained", "stops": "stops"}
+USES = {"contradicting": 0, "missing": 0, "used": 1, "unused": 1, "ignored": 2}
+LONG = 600
+
+
+def record(run: Run) -> Drafter:
+    """The drafter of the run; without one the page ends in what to do."""
+    if run.drafter is None:
+        pickers.offer(f"The run {safe(run.name)} has no drafter.")
+        st.stop()
+    return run.drafter.record
+
+
+def head(run: Run, drafter: Drafter) -> None:
+    """What the file is, in one line, and what is odd about it."""
+    ids = "no layer ids" if drafter.layer_ids is None else f"layer ids {facts.written(drafter.layer_ids)}"
+    at = f" at {safe(drafter.layer_ids_at)}" if drafter.layer_ids_at else ""
+    means = f", meaning **{words.states(drafter.states)}**" if drafter.states else ""
+    st.markdown(f"**{safe(run.drafter.name, 60)}** · {drafter.flavour}, read {safe(drafter.reading)} · {ids}{at}{means}")
+    for problem in run.drafter.problems:
+        st.warning(safe(problem, LONG), icon=":material/warning:")
+
+
+def engines(run: Run, drafter: Drafter) -> None:
+    """The portability table: a row a concern, a column for versions that do the same, the run's own engine first."""
+    layers = run.target.record.layers if run.target else None
+    made = portability.columns(drafter, layers)
+    mine = _own(run, drafter, layers)
+    made.sort(key=lambda column: column not in mine)
+    lines = [{"concern": "**In all**", **{_title(c, mine): f"{OUTCOME[c.outcome]} **{SAID[c.outcome]}**" for c in made}}]
+    for name, cells in portability.rows(made):
+        texts = [f"{OUTCOME[cell.outcome]} {safe(cell.text, LONG)}" if cell.does else "" for cell in cells]
+        lines.append({"concern": name, **dict(zip([_title(column, mine) for column in made], texts, strict=True))})
+    st.table(lines, border="horizontal", hide_index=True)
+    known = "" if layers else " The number of the target's layers, N, is not known: add the target to the run."
+    st.caption(
+        "Compared with the reading above. Versions between those named behave like the one before, as far as is known."
+        + known
+    )
+    _changes(made, mine)
+
+
+def _own(run: Run, drafter: Drafter, layers: int | None) -> list[Column]:
+    named = run.settings.get("engine") or next((log.record.engine for log in run.logs if log.record.engine), None)
+    version = next((log.record.version for log in run.logs if log.record.version), None)
+    return portability.serving(drafter, str(named) if named else None, version, layers)
+
+
+def _title(column: Column, mine: list[Column]) -> str:
+    return f"{column.engine} {column.versions}{' · this run' if column in mine else ''}"
+
+
+def _changes(made: list[Column], mine: list[Column]) -> None:
+    asked = [column for column in made if column.changes]
+    if not asked:
+        st.success("Every engine here serves this file as trained.", icon=":material/check_circle:")
+        return
+    st.subheader("What to change", anchor=False)
+    for column in asked:
+        with st.expander(f"**{_title(column, mine)}** · {SAID[column.outcome]}", expanded=column in mine or len(asked) < 3):
+            st.markdown(safe(column.summary, 2 * LONG))
+            st.markdown("\n".join(f"- {safe(change, LONG)}" for change in column.changes))
+
+
+def readings(run: Run, drafter: Drafter) -> None:
+    """How public code reads the file, by name, beside the default reading; replays can take any of them."""
+    st.subheader("Readings of the same file", anchor=False)
+    lines = []
+    for name in selection.readings(drafter):
+        spec = drafter.readings.get(name, drafter.spec)
+        own = name == drafter.reading
+        found = "the default: replays use it" if own else "; ".join(differences(drafter.spec, spec)) or "computes the same"
+        lines.append({"reading": f"**{safe(name)}**" if own else safe(name), "computes otherwise": safe(found, LONG)})
+    st.table(lines, border="horizontal", hide_index=True)
+    if pickers.other_readings(drafter):
+        st.caption("Choose one on the Acceptance, Layers or Diagnosis page, or with --reading on the command line.")
+        st.page_link(paths.ACCEPTANCE, label="Replay another reading", query_params={"run": run.name})
+
+
+def vocabulary(run: Run, drafter: Drafter) -> None:
+    """Every check of d2t and t2d, and what share of the texts can be drafted at all where a replay has told."""
+    st.subheader("Draft vocabulary", anchor=False)
+    if not drafter.map_checks:
+        st.caption("No checks are kept with this file: import it again to make them.")
+    lines = [_check(check.what, check.passed, check.found) for check in drafter.map_checks]
+    known = [state.queue().cached(question) for question in views.replays(run, views.steps_of(run)).values()]
+    covered = [(replay["capture"], replay["coverage"]) for replay in known if replay and replay["coverage"] is not None]
+    lines += [
+        _check("coverage", share >= 0.9, f"{share:.1%} of the tokens in the {role} capture can be drafted.")
+        for role, share in covered
+    ]
+    if lines:
+        st.table(lines, border="horizontal", hide_index=True)
+
+
+def _check(what: str, passed: bool, found: str) -> dict[str, str]:
+    outcome = f"{OUTCOME['same']} passed" if passed else f"{OUTCOME['stops']} failed"
+    return {"check": what, "outcome": outcome, "found": safe(found)}
+
+
+def contents(drafter: Drafter) -> None:
+    """Every field of config.json and every tensor with what was made of it, the odd ones first."""
+    fields = sorted(drafter.fields, key=lambda field: USES[field.use])
+    tensors = sorted(drafter.tensor_list, key=lambda tensor: USES[tensor.use])
+    left, right = st.tabs([f"config.json: {_counted(fields)}", f"Tensors: {_counted(tensors)}"])
+    with left:
+        rows = [{"use": f.use, "field": f.path, "value": f.value, "note": f.note} for f in fields]
+        st.dataframe(rows, hide_index=True, alt="Fields of config.json")
+    with right:
+        rows = [{"use": t.use, "tensor": t.name, "shape": _shape(t.shape), "dtype": t.dtype} for t in tensors]
+        st.dataframe(rows, hide_index=True, alt="Tensors of the file")
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _counted(items: list[Any]) -> str:
+    found = Counter(item.use for item in items)
+    return ", ".join(f"{found[use]} {use}" for use in USES if found[use]) or "none"

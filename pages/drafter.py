@@ -1,0 +1,16 @@
+"""What will each engine do with this drafter? The file against every engine's rules, then all that is in it."""
+
+from eagle3dash.web import drafterfile, panels, pickers
+
+panels.title(
+    "What will each engine do with this drafter?",
+    "The file as it is: the states each version feeds, the switches it honours or drops, and what to change.",
+)
+run = pickers.run()
+drafter = drafterfile.record(run)
+drafterfile.head(run, drafter)
+drafterfile.engines(run, drafter)
+drafterfile.readings(run, drafter)
+drafterfile.vocabulary(run, drafter)
+drafterfile.contents(drafter)
+panels.copy_link()
