@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from eagle3dash import formats
 from eagle3dash.errors import NotFound
-from eagle3dash.records import Progress, no_progress
+from eagle3dash.jobs import agreement
+from eagle3dash.records import Progress, Run, no_progress
 from eagle3dash.store import Store
 
 
@@ -23,15 +24,17 @@ def bring_in(
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """{"run", "added": [{kind, name, sha256, known, inferred, problems}]}. BadInput: nothing was stored."""
+    before = _run(store, run)
     with store.staging() as staging:
         found = formats.read(
             [Path(path) for path in paths],
             staging,
             role=role,
             states=tuple(states) if states else None,
-            width=_width(store, run),
+            width=before.drafter.record.spec.target_hidden if before and before.drafter else None,
             progress=progress,
         )
+        agreement.check(before, found, _where(store, staging))
         added = store.add(run, found, staging)
     told = [{"inferred": _plain(item.inferred), "problems": list(item.problems)} for item in found]
     rows = [
@@ -46,15 +49,22 @@ def key(run: str | None, args: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(["import", run, args], sort_keys=True).encode()).hexdigest()
 
 
-def _width(store: Store, run: str | None) -> int | None:
-    """Ht, as the run's drafter has it: needed to split states that were stored side by side."""
-    known = None
-    if run is not None:
-        try:
-            known = store.run(run).drafter
-        except NotFound:
-            return None  # the import will create it
-    return known.record.spec.target_hidden if known else None
+def _run(store: Store, name: str | None) -> Run | None:
+    """The run as it is before the import, or None when the import will create it."""
+    try:
+        return store.run(name) if name is not None else None
+    except NotFound:
+        return None
+
+
+def _where(store: Store, staging: Path) -> Callable[[str], Path]:
+    """Where a tensor file lies: among those just read, else in the store."""
+
+    def path(sha256: str) -> Path:
+        new = staging / f"{sha256}.safetensors"
+        return new if new.exists() else store.tensor_path(sha256)
+
+    return path
 
 
 def _plain(inferred: Sequence[Any]) -> list[dict[str, str]]:
