@@ -1,13 +1,14 @@
 """Where the accepted tokens went: the four numbers on one scale, and the drop between each two.
 
-The step from per row to per round is drawn as what it is: a way of counting, no fault. Knows no findings: the caller says
-which drop was found to be a fault.
+The step from per row to per round is drawn as what it is: a way of counting, no fault. Which drop is a fault, what
+explains it and what stays unexplained is what the diagnosis says; nothing is judged here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -18,7 +19,8 @@ SEEN = 0.005  # a smaller step is 0.00 to a reader
 
 @dataclass(frozen=True)
 class Stage:
-    """One bar. `cause`: what lies between the bar before and this one. `counting`: that step is no fault at all."""
+    """One bar. `cause`: what lies between the bar before and this one. `counting`: that step is no fault at all. `word`
+    stands at the drop; without it "fault" where it is one."""
 
     label: str
     role: str
@@ -26,10 +28,40 @@ class Stage:
     cause: str = ""
     counting: bool = False
     fault: bool = False
+    word: str = ""
 
 
-def waterfall(stages: Sequence[Stage], steps: int) -> Chart:
-    """Bars from 1 up to each accept length; what was lost since the last known bar floats above as a hatched block."""
+BARS = (  # number, label, role, what lies between it and the one before
+    ("expected", "expected\n\n\nper row", "expected", ""),
+    ("replayed_training_rows", "replay on\ntraining\nfeatures\nper row", "training", "training code or checkpoint"),
+    ("replayed_training", "replay on\ntraining\nfeatures\nper round", "training", "counting rounds instead of rows"),
+    ("replayed_serving", "replay on\nserving\nfeatures\nper round", "serving", "other features in serving"),
+    ("served", "served\n\n\nper round", "served", "the engine"),
+)
+
+
+def of_diagnosis(document: dict[str, Any]) -> Chart:
+    """The waterfall of a `diagnose` document: its numbers, its drops with what explains them, its rule of acceptance."""
+    drops = {drop["to"]: drop for drop in document["drops"]}
+    stages = [_stage(bar, document["numbers"].get(bar[0]), drops.get(bar[0])) for bar in BARS]
+    return waterfall(stages, document["steps"], document["acceptance"]["text"])
+
+
+def _stage(bar: tuple[str, str, str, str], value: float | None, drop: dict[str, Any] | None) -> Stage:
+    name, label, role, cause = bar
+    if drop is None or drop["kind"] != "loss":
+        return Stage(label, role, value, cause, counting=name == "replayed_training")
+    causes = drop["explained_by"]
+    if causes:
+        rest = f"<br>{drop['unexplained']:.2f} unexplained" if drop["unexplained"] else ""
+        return Stage(label, role, value, f"{cause} ({', '.join(causes)})", fault=True, word=f"<b>fault</b>{rest}")
+    word = "unexplained" if drop["shown"] else "within<br>chance"
+    return Stage(label, role, value, f"{cause} ({word.replace('<br>', ' ')})", word=word)
+
+
+def waterfall(stages: Sequence[Stage], steps: int, rule: str = "") -> Chart:
+    """Bars from 1 up to each accept length; what was lost since the last known bar floats above as a hatched block.
+    `rule`: how acceptance is counted on every bar."""
     fig, lost = figure("Where the accepted tokens went", 400), _losses(stages)
     x = list(range(len(stages)))
     for at, stage in zip(x, stages, strict=True):
@@ -44,7 +76,7 @@ def waterfall(stages: Sequence[Stage], steps: int) -> Chart:
     ]
     fig.update_xaxes(tickmode="array", tickvals=x, ticktext=labels, tickangle=0, range=[-0.6, len(stages) - 0.4])
     fig.update_yaxes(**accept_axis(steps))
-    caption = _sentence(stages, lost)
+    caption = _sentence(stages, lost) + (f" {rule}." if rule else "")
     rows = tuple(
         {
             "number": plain_label(stage),
@@ -95,7 +127,7 @@ def _loss(fig: go.Figure, at: int, stage: Stage, lost: float) -> None:
         },
         hovertemplate=f"−{lost:.4f}: {plain(stage.cause)}<extra></extra>",
     )
-    word = "counting,<br>no fault" if stage.counting else "<b>fault</b>" if stage.fault else ""
+    word = "counting,<br>no fault" if stage.counting else stage.word or ("<b>fault</b>" if stage.fault else "")
     text = f"−{lost:.2f}" + (f"<br>{word}" if word else "")
     fig.add_annotation(
         x=at, y=stage.value + lost, text=text, showarrow=False, yanchor="bottom", yshift=2, font={"color": colour}

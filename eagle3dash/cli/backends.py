@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from eagle3dash.jobs import demo
 from eagle3dash.jobs.devices import best
 from eagle3dash.jobs.imports import bring_in
 from eagle3dash.jobs.questions import Question, answer
-from eagle3dash.jobs.summary import summary
+from eagle3dash.jobs.summary import about, summary
 from eagle3dash.store import Store
 
 POLL = 0.3  # seconds between two looks at a job
@@ -38,6 +39,9 @@ class Here:
 
     def runs(self) -> list[dict[str, Any]]:
         return [summary(run) for run in self.store.runs()]
+
+    def about(self, run: str) -> dict[str, Any]:
+        return about(self.store.run(run), datetime.now().astimezone())
 
     def ask(self, kind: str, run: str, args: dict[str, Any]) -> dict[str, Any]:
         with progress_line() as progress:
@@ -63,6 +67,9 @@ class There:
 
     def runs(self) -> list[dict[str, Any]]:
         return self._call("GET", "/api/runs")["runs"]
+
+    def about(self, run: str) -> dict[str, Any]:
+        return self._call("POST", "/api/about", {"run": run})
 
     def ask(self, kind: str, run: str, args: dict[str, Any]) -> dict[str, Any]:
         return self._wait(self._call("POST", "/api/ask", {"kind": kind, "run": run, "args": args}))

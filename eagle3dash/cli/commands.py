@@ -7,17 +7,20 @@ import os
 import sys
 import tempfile
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from eagle3dash import formats
-from eagle3dash.cli import doctor, text, trace
+from eagle3dash.cli import doctor, report, text, trace
 from eagle3dash.cli.backends import Here, opened, progress_line
 from eagle3dash.errors import BadInput
 from eagle3dash.store import Store
 
 ROOT = Path(__file__).parents[2]
 FILES = ("drafter", "target", "training", "serving", "log")  # the drafter first: its width helps to read captures
+FILES_RUN = "files"  # the run of a diagnosis without a store
 
 
 def serve(asked: Namespace) -> int:
@@ -66,26 +69,35 @@ def diagnose(asked: Namespace) -> int:
     given = {role: getattr(asked, role) for role in FILES if getattr(asked, role)}
     if bool(asked.run) == bool(given):
         raise BadInput("Say what to diagnose: the name of a run, or files with --drafter, --training, --serving, --log.")
-    if asked.run:
-        if asked.expected is not None:
-            raise BadInput("--expected goes with files. A run keeps its expectation in its settings, on the Imports page.")
-        with opened(asked.store) as work:
-            document = work.ask("diagnose", asked.run, args)
-    else:
-        document = _diagnose_files(given, asked, args)
+    if asked.run and asked.expected is not None:
+        raise BadInput("--expected goes with files. A run keeps its expectation in its settings, on the Imports page.")
+    if asked.report:
+        report.check(asked.report)
+    with opened(asked.store) if asked.run else _of_files(given, asked) as work:
+        run = asked.run or FILES_RUN
+        document = work.ask("diagnose", run, args)
+        if asked.report:
+            report.write(asked.report, document, work.about(run), lambda kind, more: work.ask(kind, run, _with(args, more)))
     _say(asked, document, text.diagnose(document))
     return int(any(finding["severity"] == "error" for finding in document["findings"]))
 
 
-def _diagnose_files(given: dict[str, list[Path]], asked: Namespace, args: dict[str, Any]) -> dict[str, Any]:
+@contextmanager
+def _of_files(given: dict[str, list[Path]], asked: Namespace) -> Iterator[Here]:
+    """A temporary store with one run of the given files."""
     settings = {"expected": asked.expected, "expected_kind": asked.expected_kind}
     with tempfile.TemporaryDirectory(prefix="eagle3dash-") as folder, Store.open(Path(folder)) as store:
         work = Here(store)
         for role, paths in given.items():
-            work.bring_in(paths, "files", role, None)
+            work.bring_in(paths, FILES_RUN, role, None)
         if asked.expected is not None:
-            store.update_run("files", settings={name: value for name, value in settings.items() if value is not None})
-        return work.ask("diagnose", "files", args)
+            store.update_run(FILES_RUN, settings={name: value for name, value in settings.items() if value is not None})
+        yield work
+
+
+def _with(args: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a question that a diagnosis rests on: all but the features are of one reading."""
+    return {**({"reading": args["reading"]} if more and "reading" in args else {}), **more}
 
 
 def inspect(asked: Namespace) -> int:

@@ -61,6 +61,7 @@ def _diagnose(of: argparse.ArgumentParser) -> None:
         of.add_argument(f"--{role}", type=Path, nargs="+", metavar="P", help=f"{role} files, instead of a run in a store")
     of.add_argument("--expected", type=fractions, metavar="0.747", help="validation accuracy: one number, or one a step")
     of.add_argument("--expected-kind", choices=("cumulative", "conditional"), help="what a list of --expected holds")
+    of.add_argument("--report", type=Path, metavar="FILE", help="write it to one .html or .md file as well, for a ticket")
 
 
 def _trace(of: argparse.ArgumentParser) -> None:

@@ -1,9 +1,15 @@
-"""A run in a few words, for lists: what it has and what it lacks."""
+"""A run in a few words, for lists: what it has and what it lacks; and what a report says of it besides its diagnosis."""
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from eagle3dash import __version__
 from eagle3dash.records import Import, Run
 
 
@@ -20,6 +26,32 @@ def summary(run: Run) -> dict[str, Any]:
         "tags": list(run.tags),
         "notes": run.notes,
     }
+
+
+def about(run: Run, now: datetime) -> dict[str, Any]:
+    """What a report says of the run: settings, every file with its hash, the versions that computed."""
+    kinds = [(item.record.role or item.kind if item.kind == "capture" else item.kind, item) for item in run.imports]
+    logs = [log.record for log in run.logs]
+    known = {name: value for log in logs for name, value in log.settings.items() if not isinstance(value, (list, dict))}
+    server = {"engine": next((log.engine for log in logs if log.engine), None)}
+    server["version"] = next((log.version for log in logs if log.version), None)
+    return {
+        "run": run.name,
+        "made": now.isoformat(sep=" ", timespec="minutes"),
+        "settings": {**run.settings, **{f"server: {name}": value for name, value in {**server, **known}.items()}},
+        "notes": run.notes,
+        "files": [
+            {"kind": kind, "sources": [{"name": s.name, "bytes": s.bytes, "sha256": s.sha256} for s in item.sources]}
+            for kind, item in kinds
+        ],
+        "versions": {"eagle3dash": __version__, "Python": platform.python_version(), **dict(_versions())},
+    }
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for package in ("torch", "numpy", "safetensors", "plotly"):
+        with suppress(PackageNotFoundError):
+            yield package, version(package)
 
 
 def _name(item: Import | None) -> str | None:

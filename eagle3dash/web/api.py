@@ -3,7 +3,7 @@
     POST /api/import {paths, run, as, states}   -> {"job": id}           GET  /api/runs              -> {"runs": [...]}
     POST /api/ask {kind, run, args}             -> {"job"} or {"result"} GET  /api/jobs/{id}         -> the job's row
     POST /api/backup {dest}                     -> {}                    POST /api/jobs/{id}/cancel  -> {}
-    POST /api/demo {}                           -> {"job": id}
+    POST /api/demo {}                           -> {"job": id}           POST /api/about {run}       -> what a report says
 
 Every request carries the token of the store's lock file, which only the store's user can read: the paths in it are opened
 with the rights of the server.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from starlette.routing import Route
 
 from eagle3dash.errors import BadInput, Eagle3Error, NotFound
 from eagle3dash.jobs.questions import Question
+from eagle3dash.jobs.summary import about as told
 from eagle3dash.jobs.summary import summary
 from eagle3dash.web import state
 
@@ -58,6 +60,13 @@ def ask(body: Body) -> Body:
 def runs(_: Body) -> Body:
     """All runs, in a few words each."""
     return {"runs": [summary(run) for run in state.store().runs()]}
+
+
+def about(body: Body) -> Body:
+    """What a report says of a run besides its diagnosis."""
+    if not isinstance(body.get("run"), str):
+        raise BadInput("about needs run, a name.")
+    return told(state.store().run(body["run"]), datetime.now().astimezone())
 
 
 def job(body: Body) -> Body:
@@ -124,6 +133,7 @@ ROUTES = [
     _route("POST", "/api/ask", ask),
     _route("POST", "/api/backup", backup),
     _route("POST", "/api/demo", demo),
+    _route("POST", "/api/about", about),
     _route("GET", "/api/runs", runs),
     _route("GET", "/api/jobs/{id:int}", job),
     _route("POST", "/api/jobs/{id:int}/cancel", cancel),

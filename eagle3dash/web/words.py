@@ -6,7 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-LENGTH = {"accept_length", "low", "high"}
+from eagle3dash.analysis.wording import name_of as name_of
+from eagle3dash.analysis.wording import number as number
+from eagle3dash.analysis.wording import value as value
+
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$:~&])")
 
 
@@ -14,11 +17,6 @@ def safe(text: object, longest: int = 400) -> str:
     """Any text so that Markdown shows it as it is: no emphasis, no link, no image, no formula."""
     line = " ".join(str(text).split())
     return _MARKDOWN.sub(r"\\\1", line if len(line) <= longest else line[: longest - 1] + "…")
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """1.77, or "no data"."""
-    return "no data" if value is None else f"{value:,.{digits}f}"
 
 
 def count(n: int, noun: str) -> str:
@@ -53,38 +51,3 @@ def state(label: Any) -> str:
 def states(labels: Sequence[Any] | None) -> str:
     """HF[0], HF[2], HF[15]"""
     return "unknown" if not labels else ", ".join(state(label) for label in labels)
-
-
-def value(found: Any) -> str:
-    """A value of an evidence or a setting in a few words."""
-    if found is None:
-        return "no data"
-    if isinstance(found, bool):
-        return "yes" if found else "no"
-    if isinstance(found, float):
-        return f"{found:,.4g}" if abs(found) < 1e6 else f"{found:,.0f}"
-    if isinstance(found, int):
-        return f"{found:,}"
-    if isinstance(found, (list, tuple)):
-        return ", ".join(value(item) for item in found)
-    if isinstance(found, dict):
-        return (
-            _length(found)
-            if set(found) >= LENGTH
-            else "; ".join(f"{name_of(k)} {value(item)}" for k, item in found.items())
-        )
-    return str(found)
-
-
-def _length(found: dict[str, Any]) -> str:
-    """1.75 (95 %: 1.29 to 2.20), 736 rounds: an accept length as one thing, whatever else is told of it."""
-    known = number(found["accept_length"])
-    if found["low"] is not None:
-        known += f" (95 %: {number(found['low'])} to {number(found['high'])})"
-    counted = [f"{found[name]:,} {name}" for name in ("rounds", "rows") if found.get(name) is not None]
-    return ", ".join([known, *counted])
-
-
-def name_of(key: str) -> str:
-    """accept_length -> accept length"""
-    return key.replace("_", " ")

@@ -18,6 +18,7 @@ from eagle3dash.records import Finding, Gap, to_json
 
 SYMPTOMS = {"dead-acceptance", "position-cliff"}  # what a log shows, whatever the cause
 EXPLAINS = {"later-steps-loss": "engine-loss"}  # a cause and the loss that it names
+SERVED = ("accept_length", "low", "high", "rounds", "survival", "alpha", "histogram", "steps", "source", "label")
 ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -40,6 +41,7 @@ def diagnose(e: Evidence) -> dict[str, Any]:
         "verdict": verdict(e, findings),
         "numbers": numbers(e),
         "drops": drops(e, findings),
+        "served": e.served and {name: e.served[name] for name in SERVED},
         "acceptance": acceptance(e),
         "steps": e.steps,
         "findings": [to_json(finding) for finding in findings],

@@ -75,9 +75,7 @@ def _expected(e: Evidence) -> Length | None:
     return Length(value, value, value, None, "rows", "expected")
 
 
-def _drop(
-    e: Evidence, findings: Sequence[Finding], before: str, after: str, pair: tuple[Length, Length]
-) -> dict[str, Any]:
+def _drop(e: Evidence, findings: Sequence[Finding], before: str, after: str, pair: tuple[Length, Length]) -> dict[str, Any]:
     tokens = pair[0].value - pair[1].value
     told = {"from": before, "to": after, "tokens": tokens, "explained_by": [], "may_explain": []}
     told |= {"explained": 0.0, "unexplained": 0.0}
@@ -117,7 +115,8 @@ def _size(e: Evidence, causes: Sequence[Finding], before: float, tokens: float) 
     fed = e.wiring.served or e.wiring.declared
     row = next((r for r in (e.sweep or {}).get("rows", ()) if fed is not None and tuple(r["states"]) == tuple(fed)), None)
     if others or row is None or row.get("accept_length") is None:
-        return tokens, "its own share was not measured apart" if len(causes) == 1 else "their shares were not measured apart"
+        whose = "its own share was" if len(causes) == 1 else "their shares were"
+        return tokens, f"{whose} not measured apart"
     size = min(max(before - row["accept_length"], 0.0), tokens)
     return size, f"the states it is served, replayed on training features, give {row['accept_length']:.2f}"
 
