@@ -15,6 +15,7 @@ from typing import Any
 from eagle3dash import formats
 from eagle3dash.cli import doctor, report, text, trace
 from eagle3dash.cli.backends import Here, opened, progress_line
+from eagle3dash.cli.inspected import inspected
 from eagle3dash.errors import BadInput
 from eagle3dash.store import Store
 
@@ -105,7 +106,7 @@ def inspect(asked: Namespace) -> int:
     with progress_line() as progress:
         progress(0, 0, "reading")
         found = formats.inspect(asked.paths)
-    _say(asked, found[0] if len(found) == 1 else found, "\n\n".join(text.inspected(one) for one in found))
+    _say(asked, found[0] if len(found) == 1 else found, "\n\n".join(inspected(one) for one in found))
     return 2 if any(one["kind"] == "unknown" for one in found) else 0
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 NO_DATA = "no data"
 MOST_ROWS = 12
+MOST_CHANGES = 5
 NUMBERS = {
     "expected": "expected from training, per row",
     "replayed_training_rows": "replayed on training features, per row",
@@ -91,10 +92,18 @@ def diagnose(document: dict[str, Any]) -> str:
     rows = [(label, document["numbers"].get(name)) for name, label in NUMBERS.items()]
     parts = [_wrap(top), table((f"accept length, K = {document['steps']}", "bonus included"), rows)]
     parts += [_finding(finding) for finding in found]
+    parts += [_changes(role, rows) for role, rows in document.get("changes", {}).items() if rows]
     gaps = document["could_not_check"]
     if gaps:
         parts.append("could not check:\n" + table(("", "needs"), [(gap["id"], gap["needs"]) for gap in gaps]))
     return "\n\n".join(parts)
+
+
+def _changes(role: str, rows: Sequence[dict[str, Any]]) -> str:
+    """The best of what was tried, and the drafter as it is."""
+    shown = [row for at, row in enumerate(rows) if at < MOST_CHANGES or row["family"] == "baseline"]
+    lines = [(row["name"], row["row_accept_length"], row["low"], row["high"]) for row in shown]
+    return table((f"one thing changed, on {role} features", "per row", "low", "high"), lines)
 
 
 def added(document: dict[str, Any]) -> str:
@@ -114,14 +123,6 @@ def runs(found: list[dict[str, Any]]) -> str:
     kinds = ("drafter", "training", "serving", "target")
     rows = [[run["name"], *("yes" if run[kind] else "-" for kind in kinds), len(run["logs"])] for run in found]
     return table(("run", *kinds, "logs"), rows)
-
-
-def inspected(document: dict[str, Any]) -> str:
-    """One thing that `inspect` found: its plain values, then its problems."""
-    head = f"{document['kind']} {document.get('name', '')}".strip()
-    skipped = {"kind", "name", "problems"}
-    lines = [f"  {key}: {_short(value)}" for key, value in document.items() if key not in skipped]
-    return "\n".join([head, *lines, *(f"  problem: {problem}" for problem in document.get("problems", ()))])
 
 
 def _finding(finding: dict[str, Any]) -> str:

@@ -121,6 +121,39 @@ def test_inspect_says_what_things_are(eagle3dash, tmp_path):
     assert json.loads(done.stdout)["kind"] == "unknown"
 
 
+def test_inspect_as_text_says_what_engines_do_and_lists_everything(eagle3dash):
+    folder = DEMO.parents[1] / "tests" / "golden" / "modelopt-base"
+    done = eagle3dash("inspect", folder / "config.json", folder / "model.safetensors")
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    for said in (
+        "vLLM 0.25.0 to 0.32.0, V1 runner: Runs, but not as trained: states fed to fc: HF[1, 3, 4]",
+        "no engine norms twice",
+        "reading as served by SGLang: the hidden half is normed once",
+        "passed distinct: Every draft id has a target id of its own.",
+        "used eagle_config.eagle_aux_hidden_state_layer_ids = [1, 3, 4]",
+        "ignored rope_scaling.factor = 32.0 (ModelOpt adds this at export",
+        "missing embed_tokens.weight",
+    ):
+        assert said in text, said
+    assert max(map(len, done.stdout.splitlines())) <= 110
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("training", "training: 8 texts, 1,623 tokens, 1,306 of them with loss"),
+        ("story-as-served/serving", "states s0, s1, s2 of width 576"),
+        ("story-fixed/server", "vllm 0.32.0, K = 4, 6 windows"),
+        ("target", "vocabulary 49,152, hidden 576, layers 30"),
+    ],
+)
+def test_inspect_as_text(eagle3dash, path, said):
+    done = eagle3dash("inspect", DEMO / path)
+    assert done.returncode == 0 and said in done.stdout
+    assert "no data of them" not in done.stdout and "{" not in done.stdout
+
+
 def test_trace_writes_what_the_drafter_computes(eagle3dash, tmp_path):
     out = tmp_path / "trace.safetensors"
     files = ("--drafter", DEMO / "drafter", "--capture", DEMO / "training" / "data_0.pt", "--target", DEMO / "target")

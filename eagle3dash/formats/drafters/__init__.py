@@ -21,6 +21,8 @@ from eagle3dash.records import Drafter, DrafterSpec, Inferred
 
 __all__ = ["Converted", "Stored", "convert", "recognise"]
 
+TELLING = ("architectures", "speculators_model_type", "speculators_version", "_torchspec_version")  # who wrote it
+
 
 @dataclass(frozen=True)
 class Converted:
@@ -43,6 +45,8 @@ def convert(config: dict[str, Any] | None, tensors: Mapping[str, Stored]) -> Con
     if flavour is None:
         raise BadInput("These weights hold no EAGLE-3 drafter, which has fc.weight and a first layer that reads 2H values.")
     checkpoint = Checkpoint.of(flavour, config, tensors)
+    for told in TELLING:
+        checkpoint.fields.find(told)
     found, path = layers.ids(checkpoint)
     spec = spec_of(checkpoint, len(found) if found else None)
     weights.check(checkpoint, spec)
