@@ -4,14 +4,15 @@ import streamlit as st
 
 from eagle3dash.charts import waterfall
 from eagle3dash.jobs.questions import Question
-from eagle3dash.web import asking, cards, panels, pickers
+from eagle3dash.web import asking, cards, panels, pickers, reports
 
 panels.title(
     "Where did the accepted tokens go?",
     "Four accept lengths on one scale; the drop between two neighbours locates the fault.",
 )
 run = pickers.run()
-document = asking.answer(Question("diagnose", run.name, {"reading": pickers.reading(run)}), "Diagnose this run")
+reading = pickers.reading(run)
+document = asking.answer(Question("diagnose", run.name, {"reading": reading}), "Diagnose this run")
 if document is None:
     st.stop()
 cards.verdict(document)
@@ -19,4 +20,6 @@ panels.show(waterfall.of_diagnosis(document), "waterfall")
 cards.notes(document)
 cards.findings(document)
 cards.checked(document)
-panels.copy_link()
+with st.container(horizontal=True):
+    reports.downloads(run, document, reading)
+    panels.copy_link()

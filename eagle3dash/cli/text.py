@@ -91,6 +91,7 @@ def diagnose(document: dict[str, Any]) -> str:
         top = found[0]["title"] if found else "No fault found."
     rows = [(label, document["numbers"].get(name)) for name, label in NUMBERS.items()]
     parts = [_wrap(top), table((f"accept length, K = {document['steps']}", "bonus included"), rows)]
+    parts += [_drops(document)]
     parts += [_finding(finding) for finding in found]
     parts += [_changes(role, rows) for role, rows in document.get("changes", {}).items() if rows]
     gaps = document["could_not_check"]
@@ -104,6 +105,15 @@ def _changes(role: str, rows: Sequence[dict[str, Any]]) -> str:
     shown = [row for at, row in enumerate(rows) if at < MOST_CHANGES or row["family"] == "baseline"]
     lines = [(row["name"], row["row_accept_length"], row["low"], row["high"]) for row in shown]
     return table((f"one thing changed, on {role} features", "per row", "low", "high"), lines)
+
+
+def _drops(document: dict[str, Any]) -> str:
+    """What is lost between two numbers, and why."""
+    lines = [
+        f"{NUMBERS[drop['from']]} -> {NUMBERS[drop['to']]}: {-drop['tokens']:+.2f}, {drop['why']}"
+        for drop in document["drops"]
+    ]
+    return "\n".join(_wrap(line) for line in [*lines, f"({document['acceptance']['text']})"])
 
 
 def added(document: dict[str, Any]) -> str:
