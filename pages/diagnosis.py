@@ -3,6 +3,7 @@
 import streamlit as st
 
 from eagle3dash.charts import waterfall
+from eagle3dash.charts.changes import changes
 from eagle3dash.jobs.questions import Question
 from eagle3dash.web import asking, cards, panels, pickers, reports
 
@@ -19,6 +20,8 @@ cards.verdict(document)
 panels.show(waterfall.of_diagnosis(document), "waterfall")
 cards.notes(document)
 cards.findings(document)
+for role, rows in document["changes"].items():
+    panels.show(changes(rows, document["steps"], role), f"changes {role}")
 cards.checked(document)
 with st.container(horizontal=True):
     reports.downloads(run, document, reading)

@@ -9,21 +9,28 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from eagle3dash.analysis.changes import ranked
 from eagle3dash.analysis.findings.drops import acceptance, drops
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.lengths import Length
+from eagle3dash.analysis.findings.misread import CAUSES, FEEDS
 from eagle3dash.analysis.findings.registry import CHECKS, lacking
 from eagle3dash.analysis.findings.training import agrees
 from eagle3dash.records import Finding, Gap, to_json
 
 SYMPTOMS = {"dead-acceptance", "position-cliff"}  # what a log shows, whatever the cause
-EXPLAINS = {"later-steps-loss": "engine-loss"}  # a cause and the loss that it names
+EXPLAINS = {  # a loss, and the causes that name it when a replay shows them
+    "later-steps-loss": {"wrong-feedback-norm"},
+    "engine-loss": {"later-steps-loss", *(CAUSES[switch][0] for switch in CAUSES if switch not in FEEDS)},
+}
 SERVED = ("accept_length", "low", "high", "rounds", "survival", "alpha", "histogram", "steps", "source", "label")
 ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
 def diagnose(e: Evidence) -> dict[str, Any]:
-    """The `diagnose` document, with "verdict", "drops", "acceptance", "checked", "notes", "wiring", "lengths" besides."""
+    """The `diagnose` document, with "verdict", "drops", "changes", "acceptance", "checked", "notes", "wiring", "lengths".
+
+    "changes": by capture, the rows of `analysis.changes` best first, the drafter as it is among them."""
     findings: list[Finding] = []
     checked = []
     for check in CHECKS:
@@ -42,6 +49,7 @@ def diagnose(e: Evidence) -> dict[str, Any]:
         "numbers": numbers(e),
         "drops": drops(e, findings),
         "served": e.served and {name: e.served[name] for name in SERVED},
+        "changes": {role: ranked(found) for role, found in e.changes.items()},
         "acceptance": acceptance(e),
         "steps": e.steps,
         "findings": [to_json(finding) for finding in findings],
@@ -76,7 +84,7 @@ def _weighed(findings: list[Finding]) -> list[Finding]:
     for finding in findings:
         if finding.id in SYMPTOMS and explained and finding.severity != "info":
             finding = dataclasses.replace(finding, severity="info")
-        elif any(cause in errors and finding.id == result for cause, result in EXPLAINS.items()):
+        elif finding.severity == "error" and errors & EXPLAINS.get(finding.id, set()):
             finding = dataclasses.replace(finding, severity="warning")
         weighed.append(finding)
     return sorted(weighed, key=lambda finding: ORDER[finding.severity])

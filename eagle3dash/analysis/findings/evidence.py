@@ -122,13 +122,31 @@ class Evidence:
     @property
     def feature_loss(self) -> Loss | None:
         """From training features to serving features; to what was served where there is no serving replay."""
+        if self.correction and "serving" in self.changes:  # what other features cost a drafter that is read right
+            same = _corrected(self.changes["serving"], self.correction["changes"])
+            before = lengths.of_change(self.correction, "replayed on training features, read right")
+            after = lengths.of_change(same, "replayed on serving features, read right")
+            return lengths.loss(before, after)
         found = lengths.loss(self.training_length, self.serving_length, self.same_rows)
         return found or lengths.loss(self.training_length, self.served_length)
+
+    @property
+    def correction(self) -> dict[str, Any] | None:
+        """What must be set differently from the drafter's files for it to work best on training features; None: nothing."""
+        return (self.changes.get("training") or {}).get("best")
 
     @property
     def engine_loss(self) -> Loss | None:
         """From the replay on serving features to what was served."""
         return lengths.loss(self.serving_length, self.served_length)
+
+
+def _corrected(serving: dict[str, Any], changes: list[str]) -> dict[str, Any]:
+    """The serving capture's numbers with the changes that the training capture calls for, as far as they were tried."""
+    if serving["best"] and serving["best"]["changes"] == changes:
+        return serving["best"]
+    row = next((row for row in serving["rows"] if [row["change"]] == changes[:1]), None)
+    return {**serving["baseline"], "accept_length": row["accept_length"]} if row else serving["baseline"]
 
 
 @dataclass(frozen=True)

@@ -107,3 +107,56 @@ UNUSED = (
     "or a leftover."
 )
 CONFIG = "Correct the field in config.json so that it says what the tensors hold; engines believe either."
+RESIDUAL_NORM = (
+    "Write norm_before_residual as it was trained at the top level of config.json: vLLM and speculators honour it (vLLM "
+    "takes an absent key of a speculators config as true, speculators as false). SGLang and TensorRT-LLM always keep the "
+    "raw residual: a drafter that was trained with the normed one can't be served there without a change of their model."
+)
+FEEDBACK_NORM = (
+    "Write norm_output as it was trained: in vLLM, SGLang, TensorRT-LLM and speculators true feeds the state back after "
+    "the norm, false before it; in SpecForge the key means the norm before lm_head, so drop it when such a file is served."
+)
+HEAD_NORM = (
+    "Engines always norm before lm_head. Export the norm as norm.weight, or train with it (SpecForge: norm_output true; "
+    "ModelOpt: use_last_layernorm true)."
+)
+INPUT_NORM = (
+    "Write the switch as it was trained (norm_before_fc with input_norm.weight; fc_norm with fc_norm.i.weight), in the "
+    "file and at the top level of config.json. vLLM 0.32 honours both, SGLang norm_before_fc from 0.5.18 on."
+)
+DOUBLE_NORM = (
+    "ModelOpt norms the hidden half twice (input_layernorm, then hidden_norm) and engines once: fold the weight of "
+    "input_layernorm into hidden_norm at export, or train with the engine's form."
+)
+ROPE = (
+    "Write rope_theta and rope_scaling as they were trained (rope_parameters in transformers 5): engines believe "
+    "config.json. SafeAILab, AngelSlim and SpecForge before #270 train with 10000 whatever the file says."
+)
+EMBEDDING = (
+    "Leave embed_tokens.weight out of the file, so that every engine takes the target's; SGLang always does so when the "
+    "widths are equal, so a drafter with embeddings of its own needs vLLM."
+)
+HEAD = (
+    "Export lm_head.weight of the trained checkpoint again, its rows in the order of d2t (row i belongs to the target id "
+    "i + d2t[i]). Where it was the target's, take the rows of the target's head."
+)
+BIASES = "Serve it with an engine that reads these biases (vLLM: attention_bias), or train and export without them."
+MISREAD = {  # what a replay sets differently -> what to change
+    "residual_norm": RESIDUAL_NORM,
+    "feedback_norm": FEEDBACK_NORM,
+    "head_norm": HEAD_NORM,
+    "double_norm": DOUBLE_NORM,
+    "input_norm": INPUT_NORM,
+    "fc_norm": INPUT_NORM,
+    "qk_norm": "Serve it as a qwen3 drafter, the only kind whose q_norm and k_norm engines apply.",
+    "attention_bias": BIASES,
+    "mlp_bias": BIASES,
+    "fc_bias": BIASES,
+    "rope": ROPE,
+    "d2t": MAP,
+    "embedding": EMBEDDING,
+    "head": HEAD,
+    "lag": SHIFTED,
+    "scales": SCALED,
+    "normed": NORMED,
+}

@@ -67,6 +67,14 @@ def per_row(document: dict[str, Any] | None, source: str) -> Length | None:
     return Length(document["row_accept_length"], *width, document["rows"], "rows", source)
 
 
+def of_change(numbers: dict[str, Any], source: str) -> Length | None:
+    """Per round, of a baseline or a best of the `changes` document."""
+    if numbers["accept_length"] is None:
+        return None
+    width = numbers["round_low"], numbers["round_high"]
+    return Length(numbers["accept_length"], *width, numbers["rounds"], "rounds", source)
+
+
 def of_row(row: dict[str, Any]) -> dict[str, Any]:
     """A sweep's row in the words of a replay document."""
     same = "states", "slots", "rounds", "rows", "accept_length", "survival", "row_accept_length", "row_survival", "coverage"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eagle3dash.analysis.findings import aux_states, drafter_file, engine, features, logs, training
+from eagle3dash.analysis.findings import aux_states, drafter_file, engine, features, logs, misread, training
 from eagle3dash.analysis.findings.evidence import Check, Evidence
 
 ADD = {
@@ -14,6 +14,7 @@ ADD = {
     "aligned": "add captures of the same texts: these two share no tokens",
     "replay_training": "add the drafter and a training capture (and the target, where it lends the embeddings)",
     "replay_serving": "add the drafter and a serving capture (and the target, where it lends the embeddings)",
+    "changes": "add a capture (and the target, where it lends the embeddings)",
     "replay_any": "add a capture (and the target, where it lends the embeddings)",
     "trained": "add a training capture on which the drafter works",
 }
@@ -21,6 +22,7 @@ PARTS = {  # need -> the answer whose failure explains that it is not there
     "replay_training": "training",
     "replay_any": "training",
     "trained": "training",
+    "changes": "training",
     "replay_serving": "serving",
     "aligned": "features",
 }
@@ -41,7 +43,18 @@ CHECKS = (
     Check("drifting-features", "features", "a break at a position", ALIGNED, features.drifting_features),
     Check("precision-loss", "features", "noise above rounding", ALIGNED, features.precision_loss),
     Check("tokens-differ", "features", "token ids of both captures", CAPTURES, features.tokens_differ),
-    Check("wrong-vocab-map", "drafter file", "d2t and t2d", ("drafter",), drafter_file.wrong_vocab_map),
+    Check("wrong-vocab-map", "drafter file", "d2t and t2d", ("drafter",), misread.wrong_vocab_map),
+    *(
+        Check(identity, "drafter file", looks_at, ("drafter", "changes"), misread.check(identity))
+        for identity, looks_at in (
+            ("wrong-embedding", "the embeddings, replayed with the target's"),
+            ("wrong-lm-head", "the head, replayed with the target's rows"),
+            ("wrong-residual-norm", "norm_before_residual, replayed both ways"),
+            ("wrong-input-norm", "the norms before fc and on the hidden half, replayed both ways"),
+            ("wrong-feedback-norm", "norm_output, replayed both ways"),
+            ("wrong-rope", "RoPE bases and scalings, replayed"),
+        )
+    ),
     Check("missing-weights", "drafter file", "weights nobody can supply", ("drafter",), drafter_file.missing_weights),
     Check("not-portable", "drafter file", "switches the engine drops", ("drafter", "log"), drafter_file.not_portable),
     Check(
@@ -99,5 +112,6 @@ def _have(need: str, e: Evidence) -> bool:
         "replay_training": "training" in e.replays,
         "replay_serving": "serving" in e.replays,
         "replay_any": bool(e.replays),
+        "changes": bool(e.changes),
     }
     return known[need]

@@ -14,6 +14,8 @@ SHORT = 0.8  # replayed / expected accuracy of step 0
 
 def drafter_weak(e: Evidence) -> list[Finding | Gap]:
     """Replay on training features, replay on serving features and server agree, and all are low."""
+    if e.correction:
+        return []  # it is read wrongly, which others tell
     found = _nothing_works(e) or below_expectation(e)
     if found:
         return found

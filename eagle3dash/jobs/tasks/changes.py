@@ -165,7 +165,7 @@ class Search:
         return stage, wired if best is None else wired.changed(by_name[best.told["change"]])
 
     def _try(self, stage: Stage, wired: Wired, as_is: dict[int, Outcome], which: Sequence[int]) -> None:
-        """Adds the trial of the last change of `wired`, as far as it may gain. Nothing where its tensors don't fit at all."""
+        """Adds the trial of the last change of `wired`, while it may gain. Nothing where its tensors don't fit."""
         bench, change, before = self.bench, wired.on[-1], len(stage.trials)
         pair = Tally(bench.steps), Tally(bench.steps)
         try:
@@ -187,10 +187,8 @@ class Search:
             return wired
         found = self.bench.choices(wired, len(self.labels), self.bench.some)
         order = sorted(found, key=lambda choice: -(found[choice].row_interval.mean or 0.0))
-        gain = found[order[0]].ahead_of(found[wired.slots])
-        if not trying.clear(gain.mean, gain.low, found[wired.slots].row_interval.mean):
-            return wired
-        return replace(wired, slots=order[0])
+        best = found[order[0]]
+        return replace(wired, slots=order[0]) if trying.clear(best, found[wired.slots]) else wired
 
 
 def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
