@@ -27,7 +27,8 @@ Kinds = dict[str, list[Content]]
 class Checkpoint:
     """Weights of one model, the config that goes with them, and what was left aside.
 
-    missing: files that an index names and that are not there. unused: weight files beside the standard one.
+    missing: files that an index names and that are not there. unused: weight files beside the standard one. lent: the
+    target's embeddings beside a drafter without its own, so the folder's config is not theirs.
     """
 
     files: list[File]
@@ -36,6 +37,7 @@ class Checkpoint:
     missing: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     tokenizer: Content | None = None
+    lent: bool = False
 
 
 def checkpoints(contents: list[Content], kinds: Kinds) -> list[Checkpoint]:
@@ -44,8 +46,9 @@ def checkpoints(contents: list[Content], kinds: Kinds) -> list[Checkpoint]:
     for content in contents:
         folders[content.file.folder].append(content)
     found = [(folder, one) for folder, parts in folders.items() for one in _of_folder(folder, parts, kinds)]
+    lent = sum(one.lent for _, one in found)
     for folder, one in found:
-        config = _config(folder, kinds["config"], set(folders), len(found))
+        config = None if one.lent else _config(folder, kinds["config"], set(folders), len(found) - lent)
         if config is not None:
             one.config = config.value
             one.files.append(config.file)
@@ -59,14 +62,27 @@ def _of_folder(folder: str, parts: list[Content], kinds: Kinds) -> list[Checkpoi
         models[_model(part, indexes)].append(part)
     standard = [key for key in models if STANDARD.fullmatch(key)]
     best = next((key for key in standard if key.endswith(".safetensors")), standard[0] if standard else None)
-    taken = {key: files for key, files in models.items() if best in (None, key) or any(c.file.explicit for c in files)}
+    lending = [key for key in models if best is not None and key != best and _lends(models[key], models[best])]
+    taken = {
+        key: files
+        for key, files in models.items()
+        if best in (None, key) or key in lending or any(c.file.explicit for c in files)
+    }
     unused = [c.file.name for key, files in models.items() if key not in taken for c in files]
     texts = [c for c in (*kinds["tokenizer"], *kinds["tiktoken"]) if c.file.folder == folder]
     made = [_checkpoint(files, indexes) for files in taken.values()]
     for one, key in zip(made, taken, strict=True):
         one.tokenizer = texts[0] if texts else None
         one.unused = unused if key == best else []
+        one.lent = key in lending
     return made
+
+
+def _lends(files: list[Content], standard: list[Content]) -> bool:
+    """Does the folder's own model, a drafter, lack embeddings that these files have?"""
+    own, others = ([name for c in part for name in weights(c.value) or {}] for part in (standard, files))
+    embeds = [any(name.endswith("embed_tokens.weight") for name in names) for names in (own, others)]
+    return embeds == [False, True] and any(name.split(".")[-2:] == ["fc", "weight"] for name in own)
 
 
 def _model(content: Content, indexes: list[Content]) -> str:

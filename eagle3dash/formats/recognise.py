@@ -31,7 +31,10 @@ ACCESSORIES = re.compile(  # files that a drafter, a data set or a model folder 
     re.IGNORECASE,
 )
 
-Kind = Literal["tensors", "config", "index", "layers", "tokenizer", "tiktoken", "gguf", "dataset", "log", "accessory"]
+Kind = Literal[
+    "tensors", "config", "index", "layers", "tokenizer", "tiktoken", "gguf", "dataset", "log", "accessory", "unknown"
+]
+UNKNOWN = "unknown kind. Known: EAGLE-3 drafters, hidden-state captures, server logs and metrics, targets."
 
 
 @dataclass
@@ -45,7 +48,7 @@ class Content:
 
 
 def content(file: File, scratch: Path) -> Content:
-    """Raises BadInput for a damaged file and for one of unknown kind."""
+    """Raises BadInput for a damaged file, and for one of unknown kind that was named; a folder may hold such."""
     if file.bytes == 0:
         raise BadInput("empty (0 bytes). Copy it again.")
     with open(file.path, "rb") as stream:
@@ -61,7 +64,9 @@ def content(file: File, scratch: Path) -> Content:
         return found
     if accessory and not file.explicit:
         return Content(file, "accessory")
-    raise BadInput("unknown kind. Known: EAGLE-3 drafters, hidden-state captures, server logs and metrics, targets.")
+    if file.explicit:
+        raise BadInput(UNKNOWN)
+    return Content(file, "unknown")
 
 
 def _tensors(file: File, path: str, head: bytes) -> Content | None:

@@ -20,9 +20,15 @@ from eagle3dash.records import Inferred, Role
 Pieces = list[captures.Piece]
 
 
-def read(job: Job, folders: list[Dumped], attempt: Attempt) -> Iterator[dict[str, Any]]:
-    """Every capture. Raises BadInput where two of them, or a capture and the drafter, cannot belong together."""
+def read(job: Job, folders: list[Dumped], attempt: Attempt, aside: list[str]) -> Iterator[dict[str, Any]]:
+    """Every capture. Raises BadInput where two of them, or a capture and the drafter, cannot belong together.
+
+    A drafter's folder may hold captures that do not say what they are from: these are named in `aside` and left out.
+    """
     sets = [(dumped, pieces) for dumped in folders for pieces in _pieces(job, dumped, attempt)]
+    if job.num_aux is not None and job.out is not None:
+        aside += [piece.name for _, pieces in sets if _left_aside(job, pieces) for piece in pieces]
+        sets = [(dumped, pieces) for dumped, pieces in sets if not _left_aside(job, pieces)]
     if not sets:
         return
     attempt(sets[0][1][0].name, _agree, job, [pieces for _, pieces in sets])
@@ -30,6 +36,14 @@ def read(job: Job, folders: list[Dumped], attempt: Attempt) -> Iterator[dict[str
         found = attempt(pieces[0].name, _capture, job, dumped, pieces)
         if found is not None:
             yield found
+
+
+def _left_aside(job: Job, pieces: Pieces) -> bool:
+    return _role(job, pieces) is None and not any(piece.file.explicit for piece in pieces)
+
+
+def _role(job: Job, pieces: Pieces) -> Role | None:
+    return job.role if job.role in ("training", "serving") else pieces[0].dump.role
 
 
 def _agree(job: Job, sets: list[Pieces]) -> None:
@@ -80,12 +94,12 @@ def _capture(job: Job, dumped: Dumped, pieces: Pieces) -> dict[str, Any]:
     width = first.dump.slots[0].width
     if job.width is not None and width != job.width:
         raise BadInput(f"{first.name}: wrong width: the states are {width} wide, the drafter reads states of {job.width}.")
-    role: Role | None = job.role if job.role in ("training", "serving") else None
-    if job.out is not None and role is None and first.dump.role is None:
+    if job.out is not None and _role(job, pieces) is None:
         raise BadInput(
             f"{first.name}: from training or from serving? The file can't say. Add --as training or --as serving."
         )
     states, notes, problems = _states(job, dumped, pieces)
+    role: Role | None = job.role if job.role in ("training", "serving") else None
     built = captures.build(pieces, job.out, role, states, notes, job.progress)
     built = replace(built, problems=(*built.problems, *problems))
     files = list(dict.fromkeys(piece.file for piece in pieces)) + (dumped.extra if notes and job.states is None else [])

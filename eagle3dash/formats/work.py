@@ -16,16 +16,22 @@ from eagle3dash.formats.checkpoints import Checkpoint
 from eagle3dash.formats.containers import Leaf
 from eagle3dash.formats.groups import Groups, group
 from eagle3dash.formats.job import Attempt, Built, Job, named, thing
-from eagle3dash.formats.recognise import Content, content
+from eagle3dash.formats.recognise import UNKNOWN, Content, content
 from eagle3dash.formats.tensors import Entry, entry, write
 
 
 def run(job: Job) -> list[dict[str, Any]]:
     """Every thing found. Raises BadInput with the file's name in front."""
     contents = [named(file.name, content, file, job.scratch) for file in job.files]
-    if not contents or all(one.kind == "accessory" for one in contents):
+    unknown = [one.file.name for one in contents if one.kind == "unknown"]
+    if unknown and all(one.kind in ("accessory", "unknown") for one in contents):
+        raise BadInput(f"{unknown[0]}: {UNKNOWN}")
+    if all(one.kind == "accessory" for one in contents):
         raise BadInput(f"{job.files[0].name}: nothing here is a drafter, a capture, a log or a target.")
-    return list(things(job, group(contents), named))
+    found = list(things(job, group(contents), named))
+    if unknown and found:
+        found[0]["problems"].append(f"Not used, of unknown kind: {', '.join(unknown)[:200]}.")
+    return found
 
 
 def describe(job: Job) -> list[dict[str, Any]]:
@@ -41,6 +47,9 @@ def describe(job: Job) -> list[dict[str, Any]]:
 
     contents = [one for file in job.files if (one := attempt(file.name, content, file, job.scratch)) is not None]
     unknown += [
+        {"kind": "unknown", "names": [one.file.name], "problems": [UNKNOWN]} for one in contents if one.kind == "unknown"
+    ]
+    unknown += [
         {"kind": "unknown", "names": [one.file.name], "problems": ["not needed beside the others."]}
         for one in contents
         if one.kind == "accessory" and len(job.files) == 1
@@ -51,10 +60,12 @@ def describe(job: Job) -> list[dict[str, Any]]:
 
 def things(job: Job, groups: Groups, attempt: Attempt) -> Iterator[dict[str, Any]]:
     """Drafters first: they tell the width of one state for the captures of the same call."""
+    drafter: dict[str, Any] | None = None
     for checkpoint in groups.checkpoints:
         found = attempt(checkpoint.files[0].name, _checkpoint, job, checkpoint) if job.role != "log" else None
         if found is not None:
             job = _informed(job, found)
+            drafter = found if found["kind"] == "drafter" else drafter
             yield found
     for one in groups.ggufs:
         if attempt(one.file.name, _wanted, job, "target", [one]):
@@ -62,7 +73,11 @@ def things(job: Job, groups: Groups, attempt: Attempt) -> Iterator[dict[str, Any
     captures = [
         folder for folder in groups.captures if attempt(folder.files[0].file.name, _wanted, job, "capture", folder.files)
     ]
-    yield from sets.read(job, captures, attempt)
+    aside: list[str] = []
+    yield from sets.read(job, captures, attempt, aside)
+    if aside and drafter is not None:
+        text = "they do not say whether they are from training or serving; add --as and their own path to import them"
+        drafter["problems"].append(f"Hidden states beside it were not used ({', '.join(aside)[:100]}): {text}.")
     for files in groups.logs:
         if attempt(files[0].file.name, _wanted, job, "log", files):
             yield from _given(attempt(files[0].file.name, _log, job, files))

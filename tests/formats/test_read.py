@@ -293,8 +293,9 @@ def test_accessories_of_a_folder_are_no_obstacle(tmp_path):
     torch.save({"object": Path("x")}, folder / "optimizer.pt")
     assert one([folder], tmp_path / "out").kind == "drafter"
     (folder / "notes.dat").write_text("??")
+    assert any("notes.dat" in problem for problem in one([folder], tmp_path / "out").problems)
     with pytest.raises(BadInput, match=r"notes\.dat: unknown kind"):
-        formats.read([folder], tmp_path / "out")
+        formats.read([folder, folder / "notes.dat"], tmp_path / "out")
 
 
 def test_a_folder_of_accessories_only(tmp_path):
@@ -342,3 +343,24 @@ def test_the_caller_never_loads_torch(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, env=os.environ, check=True
     )
     assert done.stdout.split() == ["1", "False"]
+
+
+def test_a_drafters_folder_with_other_tensors_beside(tmp_path):
+    folder = tmp_path / "made"
+    folder.mkdir()
+    golden = Path(__file__).parents[1] / "golden" / "modelopt-base"
+    for path in golden.iterdir():
+        shutil.copy2(path, folder)
+    (folder / "notes.json").write_text('{"author": "me"}')
+    drafter, target = formats.read([folder], tmp_path / "out")
+    assert (drafter.kind, target.kind) == ("drafter", "target")
+    assert (target.record.vocab, target.record.hidden, target.record.layers) == (300, 64, None)
+    told = " ".join(drafter.problems)
+    for name in ("expected.safetensors", "inputs.safetensors", "notes.json"):
+        assert name in told
+    both = formats.read([folder], tmp_path / "again", role="training")
+    assert [item.kind for item in both] == ["drafter", "target", "capture"]
+    with pytest.raises(BadInput, match=r"inputs.safetensors: from training or from serving\?"):
+        formats.read(
+            [folder / "model.safetensors", folder / "config.json", folder / "inputs.safetensors"], tmp_path / "named"
+        )
