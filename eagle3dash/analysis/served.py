@@ -65,6 +65,10 @@ def expected(settings: dict[str, Any], steps: int) -> dict[str, Any] | None:
     kind = str(settings.get("expected_kind") or "conditional").lower()
     one = not isinstance(given, (list, tuple))
     numbers = _fractions([given] if one else given)
+    if kind not in ("conditional", "cumulative"):
+        raise BadInput(f"expected accuracy of kind {kind!r}; it is conditional or cumulative.")
+    if not one and kind == "cumulative" and any(b > a for a, b in zip(numbers, numbers[1:], strict=False)):
+        raise BadInput(f"expected accuracy is {given!r}; cumulative numbers never rise. Are they conditional?")
     if not one and kind == "cumulative":
         numbers = [a or 0.0 for a in alpha_of(numbers)]
     known = len(numbers)
@@ -125,7 +129,7 @@ def _counters(logs: Sequence[Log]) -> dict[str, Any] | None:
     for log in texts:
         differences = [w for w in log.windows if not w.cumulative and not w.warmup]
         parts += differences or _between(log.windows)
-        since_start |= not differences and len(log.windows) < 2
+        since_start |= not differences and len({w.rank for w in log.windows}) == len(log.windows)
     label = "counters since the server started" if since_start else "counters between two snapshots"
     return _pool("counters", label, parts, steps_of(logs))
 

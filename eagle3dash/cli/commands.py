@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from eagle3dash import formats
+from eagle3dash.analysis import served
 from eagle3dash.cli import doctor, report, text, trace
 from eagle3dash.cli.backends import Here, opened, progress_line
 from eagle3dash.cli.inspected import inspected
 from eagle3dash.errors import BadInput
+from eagle3dash.jobs.selection import DEFAULT_STEPS
 from eagle3dash.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -87,6 +89,7 @@ def diagnose(asked: Namespace) -> int:
 def _of_files(given: dict[str, list[Path]], asked: Namespace) -> Iterator[Here]:
     """A temporary store with one run of the given files."""
     settings = {"expected": asked.expected, "expected_kind": asked.expected_kind}
+    served.expected(settings, DEFAULT_STEPS)  # says at once what is wrong with it
     with tempfile.TemporaryDirectory(prefix="eagle3dash-") as folder, Store.open(Path(folder)) as store:
         work = Here(store)
         for role, paths in given.items():

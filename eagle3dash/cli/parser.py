@@ -85,10 +85,16 @@ def names(text: str) -> list[str]:
 
 def numbers(text: str) -> list[int]:
     """0,3,31 -> [0, 3, 31]"""
-    return [int(part) for part in text.split(",")]
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write whole numbers, 0,3,31,59") from None
 
 
 def fractions(text: str) -> float | list[float]:
     """0.747 -> 0.747; 0.48,0.26 -> [0.48, 0.26]"""
-    found = [float(part) for part in text.split(",")]
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write 0.747, or one number a step: 0.48,0.26") from None
     return found[0] if len(found) == 1 else found

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from eagle3dash.analysis import served
 from eagle3dash.records import Capture, Drafter, Import, Log, Run, Target
 from eagle3dash.web import facts, pickers, state, words
 from eagle3dash.web.words import safe, size
@@ -139,5 +140,6 @@ def _settings(run: Run) -> None:
         if st.form_submit_button("Save", type="primary"):
             found = facts.accuracies(expected)
             settings = {"expected": found, "expected_kind": kind if found else None, "steps": steps}
+            served.expected(settings, 1)  # says what is wrong with it
             state.store().update_run(run.name, settings=settings)
             st.rerun()

@@ -108,3 +108,19 @@ def test_a_list_is_read_as_it_says_and_runs_on_with_its_last_step():
     for bad in (-0.1, [0.3, "x"], 101):
         with pytest.raises(BadInput, match="expected accuracy"):
             expected({"expected": bad}, 3)
+
+
+@pytest.mark.parametrize(
+    "given, kind, match",
+    [
+        (1.5e3, None, "0..1"),
+        (-0.1, None, "0..1"),
+        (float("nan"), None, "0..1"),
+        ("much", None, "0..1"),
+        ([0.2, 0.5], "cumulative", "never rise"),
+        (0.5, "total", "conditional or cumulative"),
+    ],
+)
+def test_an_expectation_that_cannot_be(given, kind, match):
+    with pytest.raises(BadInput, match=match):
+        expected({"expected": given, "expected_kind": kind}, 3)

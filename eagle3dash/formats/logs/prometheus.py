@@ -54,18 +54,26 @@ class Series:
     line: int = 0
 
 
-Snapshot = dict[str | None, Series]
+Key = tuple[str | None, str | None]  # model, engine or rank
+Snapshot = dict[Key, Series]
 
 
 def read(paths: Sequence[Path], found: Found, tally: Tally, progress: Progress) -> None:
     """All snapshots of all files -> windows: differences of neighbours, or the totals where there is only one."""
     found.kind = "prometheus"
     shots = [shot for path in paths for shot in _snapshots(path, found, tally, progress)]
-    shots.sort(key=_size)
-    if len(shots) == 1:
-        _windows({}, shots[0], found)
-    for before, after in zip(shots, shots[1:], strict=False):
-        _windows(before, after, found)
+    servers = _servers(shots)
+    several = len({model for shot in shots for model, _ in shot}) > 1
+    for server in servers:
+        if len(server) == 1:
+            _windows({}, server[0], several, found)
+        for before, after in zip(server, server[1:], strict=False):
+            _windows(before, after, several, found)
+    if len(servers) > 1:
+        found.problem(
+            f"Metrics of {len(servers)} servers (other model_name or engine); they were not subtracted from each other. "
+            "Import each server's by themselves."
+        )
     found.server.kept, _ = one_tensor_rank(found.server.kept)
     found.definitions |= {
         "accept_length": "1 + accepted / rounds, bonus counted",
@@ -74,8 +82,17 @@ def read(paths: Sequence[Path], found: Found, tally: Tally, progress: Progress) 
     found.definitions["survival"] = "unconditional: accepted at position i / rounds"
     if not found.server.accepting:
         found.problem("No counters of speculative decoding here: was it switched on, and had the server answered anything?")
-    if any(window.cumulative for window in found.server.kept) and len(shots) == 1:
+    if any(window.cumulative for window in found.server.kept) and len(shots) == len(servers):
         found.infer("window", "totals since the server started", "one snapshot; an earlier one would be subtracted")
+
+
+def _servers(shots: list[Snapshot]) -> list[list[Snapshot]]:
+    """Snapshots that have a series in common are of one server; in the order of their counts."""
+    servers: list[list[Snapshot]] = []
+    for shot in shots:
+        same = [server for server in servers if any(shot.keys() & other.keys() for other in server)]
+        servers = [server for server in servers if server not in same] + [[*sum(same, []), shot]]
+    return [sorted(server, key=_size) for server in servers]
 
 
 def _size(shot: Snapshot) -> int:
@@ -113,7 +130,7 @@ def _sample(name: str, labels: dict[str, str], value: float | None, line: int, s
     if value is None or value < 0:
         found.problem(f"line {line}: {base} has no usable value; left out.")
         return
-    series = shot.setdefault(_rank(labels), Series(line=line))
+    series = shot.setdefault((labels.get("model_name"), _rank(labels)), Series(line=line))
     if base == PER_POSITION and labels.get("position", "").isdigit():
         place = int(labels["position"])
         series.positions[place] = series.positions.get(place, 0) + round(value)
@@ -132,16 +149,18 @@ def _rank(labels: dict[str, str]) -> str | None:
     return " ".join(tags) or None
 
 
-def _windows(before: Snapshot, after: Snapshot, found: Found) -> None:
-    restarted = any(_shrunk(before[rank], series) for rank, series in after.items() if rank in before)
+def _windows(before: Snapshot, after: Snapshot, several: bool, found: Found) -> None:
+    restarted = any(_shrunk(before[key], series) for key, series in after.items() if key in before)
     if restarted:
         found.problem(
-            "A counter is smaller in the later snapshot: the server restarted in between; its totals since then are used."
+            "A counter is smaller in the later snapshot: the server restarted in between, or these are two servers. Nothing "
+            "was subtracted; the later totals are used."
         )
-    for rank, series in sorted(after.items(), key=lambda item: item[1].line):
+    for (model, rank), series in sorted(after.items(), key=lambda item: item[1].line):
         if series.counts or "accept_length" in series.gauges:
-            start = Series() if restarted or rank not in before else before[rank]
-            found.server.add(_window(rank, start, series, restarted or not before, found))
+            start = Series() if restarted else before.get((model, rank), Series())
+            name = " ".join(part for part in (model, rank) if part) if several else rank
+            found.server.add(_window(name, start, series, restarted or not before, found))
 
 
 def _shrunk(before: Series, after: Series) -> bool:
