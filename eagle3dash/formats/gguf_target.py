@@ -71,7 +71,7 @@ def _shape(part: gguf.ReaderTensor) -> tuple[int, ...]:
 
 def _dims(parts: Parts) -> tuple[int, int]:
     shape = _shape(parts["embed_tokens.weight"])
-    if len(shape) != 2:
+    if len(shape) != 2 or 0 in shape:
         raise BadInput(f"token_embd.weight has shape {list(shape)}; expected [vocabulary, hidden].")
     for key, part in parts.items():
         want = shape[1:] if key == "norm.weight" else shape

@@ -72,6 +72,8 @@ def from_weights(
 
 
 def _check(parts: dict[str, Leaf], vocab: int, hidden: int) -> None:
+    if not vocab or not hidden:
+        raise BadInput(f"the embedding has shape {[vocab, hidden]}: it is empty. Take the model's own checkpoint.")
     for key, leaf in parts.items():
         want = (hidden,) if key == "norm.weight" else (vocab, hidden)
         if leaf.shape != want:
