@@ -4,8 +4,8 @@ Per token: cosine, relative error ||s - t|| / ||t|| and norm ratio ||s|| / ||t||
 their mean over all aligned tokens. Position 0 is kept: its norm is often hundreds of times larger, but each of these values
 is relative to its own token, so it weighs as one token like any other. The best state of a slot is the one of lowest
 relative error, not of highest cosine: neighbouring layers of a residual stream are nearly parallel.
-Lag L means: serving row t + L holds what training has at row t. It is tested on a sample, by relative error again.
-Streams pair by pair; holds sums, and the values by position of a bounded number of tokens.
+Lag L means: serving row t + L holds what training has at row t. It is tested on a sample, by the rows that fit best, since
+other rows may be torn. Streams pair by pair; holds sums, and the values by position of a bounded number of tokens.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from eagle3dash.records import Progress, no_progress
 
 LAGS = (-2, -1, 0, 1, 2)
 LAG_TOKENS, SAMPLE_TOKENS = 2048, 4096  # looked at for lags, and for forensics
+SAMPLE_BYTES = 1 << 26  # of one state in that sample
+LAG_QUANTILE = 0.25  # of the rows: those that tell the lag
 FRAME_ROWS = 400_000
 CHUNK = 4096  # rows compared at a time
 MATCH = 0.35  # a slot whose lowest relative error is above this matches no training state
@@ -58,9 +60,9 @@ def compare(
     sums, frame = Sums(shape), Frame()
     for pair in pairs():
         for n, m in np.ndindex(shape):
-            values = _values(pair.training[n], pair.serving[m], pair.tokens, lag)
+            values = _values(pair.training[n], pair.serving[m], pair.tokens, slot_lags[m])
             sums.add(n, m, values)
-            frame.add(n, m, pair.sequence, max(0, -lag), values)
+            frame.add(n, m, pair.sequence, max(0, -slot_lags[m]), values)
         sums.aligned += pair.tokens
         repeats = forensics.repeated_rows(pair.training, pair.serving, pair.tokens)
         sums.repeated = [a + b for a, b in zip(sums.repeated, repeats, strict=True)]
@@ -68,23 +70,27 @@ def compare(
     columns = frame.columns()
     document = _document(sums, lags, lag, slot_lags, training_labels, serving_labels)
     if sums.aligned:
-        document["forensics"] = _forensics(pairs, document, columns, lag)
+        document["forensics"] = [{"serving_slot": m, **_examined(pairs, m, slot_lags[m], sums.aligned)} for m in range(shape[1])]
     return document, columns
 
 
 def choose_lag(errors: dict[int, np.ndarray]) -> tuple[int, list[int]]:
-    """{lag: lowest relative error of each serving slot [M]} -> (lag of all slots together, lag of each slot).
+    """{lag: lowest error of each serving slot [M]} -> (the lag that all slots have, else 0; lag of each slot).
 
     Another lag than 0 must halve the error at least: repeated tokens make neighbours alike."""
 
-    def pick(values: dict[int, float]) -> int:
+    def pick(values: dict[int, float]) -> int | None:
+        """None: the slot is like no state at any lag."""
         known = {lag: value for lag, value in values.items() if np.isfinite(value)}
         best = min(known, key=lambda lag: (known[lag], abs(lag)), default=0)
-        return best if best and known[best] * CLEAR < known.get(0, np.inf) and known[best] < MATCH else 0
+        if not known or known[best] >= MATCH:
+            return None
+        return best if known[best] * CLEAR < known.get(0, np.inf) else 0
 
-    slots = len(errors[0])
-    by_slot = [pick({lag: float(values[m]) for lag, values in errors.items()}) for m in range(slots)]
-    return pick({lag: float(np.median(values)) for lag, values in errors.items()}) if slots else 0, by_slot
+    picked = [pick({lag: float(values[m]) for lag, values in errors.items()}) for m in range(len(errors[0]))]
+    told = {lag for lag in picked if lag is not None}
+    shared = told.pop() if len(told) == 1 else 0
+    return shared, [shared if lag is None else lag for lag in picked]
 
 
 class Sums:
@@ -169,33 +175,41 @@ def _sample(pairs: Iterable[Aligned], budget: int) -> Iterator[Aligned]:
 
 
 def _lag_errors(pairs: Iterable[Aligned], shape: tuple[int, int]) -> dict[int, np.ndarray]:
-    sums = {lag: Sums(shape) for lag in LAGS}
+    """{lag: [M]}: what the best rows of each slot differ from their nearest state, by direction or as they are."""
+    errors: dict[tuple[int, int, int], list[torch.Tensor]] = {}
     for pair in pairs:
         for lag in LAGS:
             for n, m in np.ndindex(shape):
                 # from row 4 on: the first rows are unlike all others, and few of them would decide a short sample
                 t, s = lagged(pair.training[n][4:], pair.serving[m][4:], max(0, pair.tokens - 4), lag)
-                sums[lag].add(n, m, per_token(s, t))
-    out = {}
-    for lag, found in sums.items():
-        errors = found.means()[:, :, 1]  # [N, M]
-        out[lag] = np.where(np.isfinite(errors), errors, np.inf).min(axis=0) if shape[0] else np.full(shape[1], np.inf)
+                cosine, error, _ = per_token(s, t)
+                errors.setdefault((lag, n, m), []).append(torch.minimum(error, (1.0 - cosine.square()).clamp_min(0).sqrt()))
+    out = {lag: np.full(shape[1], np.inf) for lag in LAGS}
+    for (lag, _, m), parts in errors.items():
+        values = torch.cat(parts)
+        if len(values):
+            out[lag][m] = min(out[lag][m], float(values.quantile(LAG_QUANTILE)))
     return out
 
 
-def _forensics(pairs: Pairs, document: dict[str, Any], columns: dict[str, np.ndarray], lag: int) -> list[dict[str, Any]]:
-    """One dict a serving slot: what its difference from its nearest training state looks like."""
-    slots = []
-    for m, best in enumerate(document["best_cells"]):
-        n = best["training_slot"]
-        found = {"serving_slot": m, "training_slot": n, "drift": forensics.drift(columns, n, m)}
-        if best["relative_error"] > NOISE / 2:
-            found |= forensics.examine(_sample(pairs(), SAMPLE_TOKENS), n, m, lag)
-        slots.append(found)
-    return slots
+def _examined(pairs: Pairs, slot: int, lag: int, aligned: int) -> dict[str, Any]:
+    """What one serving slot is, on a sample of rows spread over all texts."""
+    rows = _rows(pairs, slot, lag, aligned)
+    return forensics.examine(rows) if len(rows.s) else {"how": "unknown", "rows": 0}
 
 
-# ---- document ------------------------------------------------------------------------------------------------------
+def _rows(pairs: Pairs, slot: int, lag: int, aligned: int) -> forensics.Rows:
+    """A random sample of about SAMPLE_TOKENS rows, fewer where they are wide; always the same."""
+    pick, parts = torch.Generator().manual_seed(0), []
+    for pair in pairs():
+        budget = min(SAMPLE_TOKENS, SAMPLE_BYTES // (4 * pair.training[0].shape[-1]))
+        low, high = max(0, -lag), max(max(0, -lag), min(pair.tokens, pair.tokens - lag))
+        which = (torch.rand(pair.tokens, generator=pick)[low:high] < budget / aligned).nonzero()[:, 0] + low
+        states = [pair.serving[slot][which + lag].float(), *(t[which].float() for t in pair.training)]  # [rows, Ht] each
+        parts.append((which, torch.full_like(which, pair.sequence), states))
+    position, sequence = (torch.cat([part[i] for part in parts]) for i in (0, 1))
+    served, *known = (torch.cat(column) for column in zip(*(part[2] for part in parts), strict=True))
+    return forensics.Rows(served, known, position, sequence)
 
 
 def _document(

@@ -1,4 +1,5 @@
-"""Every case of the laboratory: single faults, pairs, harmless changes. Logs go round: of vLLM, of SGLang, the demo's, none."""
+"""Every case of the laboratory: single faults, pairs, harmless changes. Beside them a log of vLLM, of SGLang, the demo's,
+or none, in turns."""
 
 from __future__ import annotations
 
@@ -56,9 +57,9 @@ PAIRS = (
     ("post-norm in slot 2", "noise from position 64"),
     ("post-norm in slot 2", "shifted by +1"),
     ("blocks: 4 shards reversed", "scaled: all by 2"),
-    ("blocks: 2 halves", "order (15, 2, 0)"),
+    ("order (15, 2, 0)", "blocks: 2 halves"),
     ("noise of 15 % everywhere", "other tokens from position 100"),
-    ("no system prompt", "shifted by +1"),
+    ("no system prompt", "scaled: all by 2"),
     ("scaled: slot 0 by sqrt(H)", "a tenth of the rows of other tokens"),
 )
 

@@ -129,6 +129,10 @@ def renumbered(lab: Healthy, case: Case) -> None:
     case.config["note_of_the_trainer"] = {"loss": 1.5}
 
 
+def _cast(weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return weight.to(dtype) if weight.is_floating_point() else weight
+
+
 def harmless() -> Iterator[Fault]:
     """Every harmless case."""
     def fine(title: str, *changes: Change) -> Fault:
@@ -159,8 +163,8 @@ def harmless() -> Iterator[Fault]:
     yield fine("a fourth serving state", fourth)
     yield fine("answers that part ways", part_ways)
     yield fine("another first row", sinks)
-    yield fine("drafter in float32", weights(lambda w: {k: v.float() if v.is_floating_point() else v for k, v in w.items()}))
-    yield fine("drafter in float16", weights(lambda w: {k: v.half() if v.is_floating_point() else v for k, v in w.items()}))
+    for dtype in (torch.float32, torch.float16):
+        yield fine(f"drafter in {dtype}", weights(lambda w, d=dtype: {k: _cast(v, d) for k, v in w.items()}))
     yield fine("unused tensors", renumbered)
     yield fine("own copy of the embeddings", own_embedding)
     yield fine("weak drafter: fc", weaker(0.5, "fc."))

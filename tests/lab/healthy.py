@@ -1,8 +1,8 @@
 """The healthy run that the laboratory breaks: the demo's story-fixed, as tensors that a fault may rewrite.
 
 Everything here is real: the target's states by transformers (training) and by vLLM (serving), the drafter's file, the
-server's log. A case is written as the importer writes it (canonical tensor files, converted drafters, parsed logs) and asked
-the same question as a user's run, without a store.
+server's log. A case is written as the importer writes it (canonical tensor files, converted drafters, parsed logs) and
+asked the same question as a user's run, without a store.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Case:
     """A run before it is written. A fault changes any of it.
 
     log: writes a server's log from the accepted counts that a right engine would have on these serving features; or "demo"
-    (the real logs of the healthy server), or None. labels: HF[k] of each slot of a capture, None where a file would not say.
+    (the real logs of the healthy server), or None. labels: HF[k] of each slot of a capture, None where no file would say.
     """
 
     training: list[Made]

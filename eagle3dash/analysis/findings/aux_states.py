@@ -7,10 +7,10 @@ the default triple in place of the config's, the first A of N captured states ta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from eagle3dash.analysis.findings.evidence import Evidence, Label
-from eagle3dash.analysis.findings.features import drifts
 from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, feature_severity, listed, triples
 from eagle3dash.analysis.findings.wiring import Slot
 from eagle3dash.formats.engines.states import default_states, settings
@@ -24,9 +24,8 @@ def wrong_aux_states(e: Evidence) -> list[Finding | Gap]:
         return []
     if w.slots:
         strange = [slot for slot in w.slots if slot.how in ("unknown", "near")]
-        others = {slot.state for slot in w.slots if slot not in strange} - set(w.trained)
-        # a slot that equals no state and costs nothing is drift or noise: told by others
-        if others or (strange and feature_loss_shown(e) and not drifts(e)):
+        others = Counter(slot.state for slot in w.slots if slot not in strange) - Counter(w.trained)  # a state twice, too
+        if others or (strange and feature_loss_shown(e)):  # a slot that equals no state and costs nothing is no fault
             return [_finding(e, tuple(slot.state for slot in w.slots), strange)]
         return []
     believed = w.served or (w.declared if w.proved else None)

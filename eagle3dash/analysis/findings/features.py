@@ -11,30 +11,33 @@ from typing import Any
 
 from eagle3dash.analysis.findings import fixes
 from eagle3dash.analysis.findings.evidence import Evidence
-from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, feature_severity, listed, triples
+from eagle3dash.analysis.findings.slots import GRID
+from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, feature_severity, listed
 from eagle3dash.analysis.findings.wiring import Slot
 from eagle3dash.records import Finding, Gap
 
 QUANTISED = 0.03  # relative error above what bf16 rounding leaves (0.005..0.015 on the demo's 30 layers)
-DRIFT = 0.10  # relative error of the worse side of a position ..
-DRIFT_RATIO = 3.0  # .. and that many times the better side's
+SCALED = 0.02  # a factor that near to 1 is none
 REPEATED = 0.01  # share of rows
 IN_PROMPT = 0.5  # share of pairs
 
 
 def corrupt_features(e: Evidence) -> list[Finding | Gap]:
-    """Rows that repeat where training's do not, or rows that are wrong here and there: a buffer that was not written."""
+    """Rows that repeat where training's do not, rows that are wrong here and there, or whole texts: a buffer that was not
+    written, or not for this text."""
     found, total = e.features, e.features["aligned_tokens"]
     repeated = [slot for slot, n in enumerate(found["repeated_rows"]) if n >= max(3, REPEATED * total)]
-    torn = [] if drifts(e) else [slot for slot in e.wiring.slots if slot.how == "partly"]
+    torn = breaks(e, "scattered", "texts")
     if not repeated and not torn:
         return []
-    title = f"The serving capture repeats rows in slots {listed(repeated)}: one state stands for different tokens"
-    if not repeated:
-        wrong = 1.0 - min(slot.numbers["share_at_noise"] for slot in torn)
-        title = f"{wrong:.0%} of the rows in slots {_slots(torn)} differ from training, the others are equal to it"
-    evidence = {"repeated_rows": found["repeated_rows"], "torn_slots": [slot.slot for slot in torn]}
-    evidence |= {"aligned_tokens": total, **accept_lengths(e)}
+    evidence: dict[str, Any] = {"repeated_rows": found["repeated_rows"], "aligned_tokens": total}
+    evidence |= {"by_slot": [{"slot": slot, **torn[slot]} for slot in torn], **accept_lengths(e)}
+    if repeated:
+        title = f"The serving capture repeats rows in slots {listed(repeated)}: one state stands for different tokens"
+    else:
+        worst = max(torn.values(), key=lambda pattern: pattern["share"])
+        where = f", all in texts {listed(worst['texts'])}" if worst["kind"] == "texts" else ""
+        title = f"{worst['share']:.0%} of the rows in slots {listed(torn)} are wrong{where}; the others equal training's"
     return [Finding("corrupt-features", feature_severity(e), title, evidence, fixes.REPEATED_ROWS)]
 
 
@@ -60,7 +63,7 @@ def tokens_differ(e: Evidence) -> list[Finding | Gap]:
 def shifted_features(e: Evidence) -> list[Finding | Gap]:
     """Features of another token than training pairs them with."""
     found, fed = e.features, [slot.slot for slot in e.wiring.slots]
-    moved = {slot: found["lag"] or found["slot_lags"][slot] for slot in fed if found["lag"] or found["slot_lags"][slot]}
+    moved = {slot: found["slot_lags"][slot] for slot in fed if found["slot_lags"][slot]}
     if not moved:
         return []
     which = "All slots" if len(moved) == len(fed) else f"Slots {listed(moved)}"
@@ -80,14 +83,14 @@ def normed_features(e: Evidence) -> list[Finding | Gap]:
 
 def missing_residual(e: Evidence) -> list[Finding | Gap]:
     """The layer's own output without the stream it is added to."""
-    slots = [slot for slot in e.wiring.slots if slot.how == "residual"]
+    slots = [slot for slot in e.wiring.slots if slot.how in ("residual", "output")]
     title = f"Slots {_slots(slots)} hold a layer's output without the residual stream it is added to"
     return _forensic(e, "missing-residual", slots, title, fixes.RESIDUAL)
 
 
 def scaled_features(e: Evidence) -> list[Finding | Gap]:
-    """The right direction at another scale."""
-    slots = [slot for slot in e.wiring.slots if slot.how == "scaled"]
+    """The right direction at another scale, whatever else was done to it."""
+    slots = [s for s in e.wiring.slots if s.how in ("scaled", "blocks") and abs(s.numbers["weight"] - 1.0) >= SCALED]
     factors = listed(f"{slot.numbers['weight']:.3g}" for slot in slots)
     title = f"Slots {_slots(slots)} are served {factors} times as large as in training"
     return _forensic(e, "scaled-features", slots, title, fixes.SCALED)
@@ -101,40 +104,46 @@ def permuted_features(e: Evidence) -> list[Finding | Gap]:
 
 
 def precision_loss(e: Evidence) -> list[Finding | Gap]:
-    """The right states, rightly placed, with more noise than rounding."""
-    w = e.wiring
-    rightly = w.slots and all(slot.how == "match" for slot in w.slots) and w.served == w.trained
-    errors = {slot.slot: slot.numbers["relative_error"] for slot in w.slots}
-    if not rightly or e.features["lag"] or max(errors.values()) < QUANTISED or drifts(e):
+    """The right states with more noise than rounding: activations, weights or caches of fewer bits."""
+    noisy = [slot for slot in e.wiring.slots if slot.how == "noisy" or (slot.how == "match" and _error(slot) >= QUANTISED)]
+    if not noisy:
         return []
-    title = f"Serving features equal the training features only to {max(errors.values()):.1%}: more than bf16 rounding"
-    evidence = {"relative_error": list(errors.values()), **triples(e, w.served), **accept_lengths(e)}
+    worst, grid = max(_error(slot) for slot in noisy), [s for s in noisy if s.numbers["levels"] < GRID]
+    title = f"Serving features equal the training features only to {worst:.1%}, in slots {_slots(noisy)}: more than bf16 rounding"
+    if grid:
+        title += "; their values lie on a coarse grid"
+    evidence = {"relative_error": {s.slot: _error(s) for s in e.wiring.slots}, "by_slot": _told(noisy), **accept_lengths(e)}
     return [Finding("precision-loss", "error" if feature_loss_shown(e) else "info", title, evidence, fixes.PRECISION)]
 
 
 def drifting_features(e: Evidence) -> list[Finding | Gap]:
-    """Right up to a position and wrong after it, or the reverse: a chunk or cache boundary."""
-    found = drifts(e)
+    """Right up to a position and wrong after it, or the reverse, or wrong at the same place of every chunk."""
+    found = breaks(e, "split", "chunk")
     if not found:
         return []
-    first = min(found.values(), key=lambda d: d["position"])
-    side = "from" if first["after"] > first["before"] else "before"
-    title = f"Serving features differ from training {side} position {first['position']} on, in slots {listed(found)}"
+    first = min(found.values(), key=lambda d: d.get("position", 0))
+    if first["kind"] == "chunk":
+        low, high = first["places"]
+        title = f"Serving features differ from training at places {low} to {high} of every {first['chunk']} tokens"
+    else:
+        side = "from" if first["after"] > first["before"] else "before"
+        title = f"Serving features differ from training {side} position {first['position']} on"
     evidence = {"by_slot": [{"slot": slot, **drift} for slot, drift in found.items()], **accept_lengths(e)}
-    return [Finding("drifting-features", feature_severity(e), title, evidence, fixes.DRIFT)]
+    return [Finding("drifting-features", feature_severity(e), f"{title}, in slots {listed(found)}", evidence, fixes.DRIFT)]
 
 
-def drifts(e: Evidence) -> dict[int, dict[str, Any]]:
-    """Slot -> its break, for the slots that feed fc and have one."""
-    fed, found = {slot.slot for slot in e.wiring.slots}, {}
-    for each in (e.features or {}).get("forensics", ()):
-        drift = each.get("drift")
-        if each["serving_slot"] not in fed or drift is None or min(drift["rows"]) < 16:
-            continue
-        low, high = sorted((drift["before"], drift["after"]))
-        if low < DRIFT <= high and high >= DRIFT_RATIO * low:
-            found[each["serving_slot"]] = drift
-    return found
+def breaks(e: Evidence, *kinds: str) -> dict[int, dict[str, Any]]:
+    """Slot -> where its rows are wrong, for the slots that feed fc and whose other rows are explained."""
+    known = {s.slot: s.numbers.get("break") for s in e.wiring.slots if s.how != "unknown"}
+    return {slot: found for slot, found in known.items() if found and found["kind"] in kinds}
+
+
+def _error(slot: Slot) -> float:
+    return slot.numbers.get("error") or 0.0
+
+
+def _told(slots: Sequence[Slot]) -> list[dict[str, Any]]:
+    return [{"slot": s.slot, "state": s.state, "how": s.how, **s.numbers} for s in slots]
 
 
 def _slots(slots: Sequence[Slot]) -> str:
@@ -144,5 +153,5 @@ def _slots(slots: Sequence[Slot]) -> str:
 def _forensic(e: Evidence, name: str, slots: Sequence[Slot], title: str, fix: str) -> list[Finding | Gap]:
     if not slots:
         return []
-    evidence = {"slots": [{"slot": s.slot, "state": s.state, **s.numbers} for s in slots], **accept_lengths(e)}
+    evidence = {"slots": _told(slots), **accept_lengths(e)}
     return [Finding(name, feature_severity(e), title, evidence, fix)]

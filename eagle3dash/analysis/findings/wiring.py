@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eagle3dash.analysis.findings import slots
 from eagle3dash.analysis.findings.lengths import of_row
 from eagle3dash.formats.engines.states import engine_name, states_of
 
@@ -17,14 +18,13 @@ if TYPE_CHECKING:
     from eagle3dash.analysis.findings.evidence import Evidence, Label
 
 ALIVE = 0.1  # accept length - 1 below this: no combination works, so none can be called the trained one
-FIT = 0.10  # error of a forensic fit that proves its fault: several times the noise of bf16, far below a wrong layer's
-NEIGHBOUR = 0.05  # share of the difference common to all tokens, above which it is another layer and not noise
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A serving slot: the training state it equals (None: none of them), and how: match, partly (for some tokens), scaled,
-    normed, channel, residual, blocks, near (another layer beside that state) or unknown. `numbers`: the test's."""
+    """A serving slot: the training state it equals (None: none of them), and how: match, noisy, scaled, normed, channel,
+    residual, output (of a layer, without the stream), blocks, near (another layer beside that state) or unknown.
+    `numbers`: the test's (see `slots`)."""
 
     slot: int
     state: Label | None
@@ -52,12 +52,15 @@ def wiring(e: Evidence) -> Wiring:
     rows = [row for row in (e.sweep or {}).get("rows", []) if row["row_accept_length"] is not None]
     declared = _declared(e)
     trained, why = _trained(rows, e.replays, declared)
-    slots = served_slots(e)
-    served, served_why = _served(e, slots)
+    if e.correction:
+        trained = tuple(e.correction["states"])
+        why = f"the best on training features, with {', '.join(e.correction['changes'])}"
+    fed = served_slots(e, trained)
+    served, served_why = _served(e, fed)
     row = next((r for r in rows if declared is not None and tuple(r["states"]) == declared), None)
     best = next((r for r in rows if trained is not None and tuple(r["states"]) == trained), None)
     proved = bool(row and best and row is not best and _as_good(best, rows[0]) and not _as_good(row, rows[0]))
-    return Wiring(trained, why, _replay_of(trained, e.replays, best), declared, row, proved, slots, served, served_why)
+    return Wiring(trained, why, _replay_of(trained, e.replays, best), declared, row, proved, fed, served, served_why)
 
 
 def _trained(
@@ -117,13 +120,12 @@ def _declared(e: Evidence) -> tuple[Label, ...] | None:
 # ---- served --------------------------------------------------------------------------------------------------------
 
 
-def served_slots(e: Evidence) -> tuple[Slot, ...]:
+def served_slots(e: Evidence, trained: tuple[Label, ...] | None) -> tuple[Slot, ...]:
     """Every slot of the serving capture that feeds fc, identified by its features."""
     found = e.features
     if found is None or not found["aligned_tokens"]:
         return ()
-    forensics = {each["serving_slot"]: each for each in found.get("forensics", ())}
-    return tuple(_identify(found, slot, forensics.get(slot, {})) for slot in fed_slots(e))
+    return tuple(Slot(*each) for each in slots.identified(found, fed_slots(e), trained))
 
 
 def fed_slots(e: Evidence) -> list[int]:
@@ -134,31 +136,6 @@ def fed_slots(e: Evidence) -> list[int]:
     if capture is not None and capture.aux is not None:
         return list(capture.aux)
     return list(range(len(e.features["best_cells"]))) if e.features else []
-
-
-def _identify(features: dict[str, Any], slot: int, forensics: dict[str, Any]) -> Slot:
-    cell, states = features["best_cells"][slot], features["training_states"]
-    numbers = {key: cell[key] for key in ("relative_error", "next_error", "cosine", "norm_ratio")}
-    neighbour = (forensics.get("systematic") or 0.0) >= NEIGHBOUR
-    factor = forensics.get("channel") or {}
-    if factor and factor["error"] < FIT and factor["spread"] < FIT and abs(factor["weight"] - 1.0) > FIT / 2:
-        return Slot(slot, states[factor["training_slot"]], "scaled", numbers | factor)
-    if cell["partly"]:
-        return Slot(slot, cell["training_state"], "partly", numbers | {"share_at_noise": cell["share_at_noise"]})
-    if cell["matches"] and not cell["scaled"]:
-        near = not cell["noise"] and neighbour
-        return Slot(slot, cell["training_state"], "near" if near else "match", numbers)
-    for how in _proofs(forensics):
-        return Slot(slot, states[forensics[how]["training_slot"]], how, numbers | forensics[how])
-    return Slot(slot, None, "unknown", numbers | {"nearest_state": cell["training_state"]})
-
-
-def _proofs(forensics: dict[str, Any]) -> list[str]:
-    """The forensic tests that explain a slot, the closest fit first."""
-    if forensics.get("blocks"):
-        return ["blocks"]
-    fits = [(forensics[how]["error"], how) for how in ("residual", "channel", "normed") if forensics.get(how)]
-    return [how for error, how in sorted(fits) if error < FIT]
 
 
 def _served(e: Evidence, slots: tuple[Slot, ...]) -> tuple[tuple[Label | None, ...] | None, str]:
