@@ -16,7 +16,8 @@ from eagle3dash.analysis.acceptance import Tally, accept_length, survival
 from eagle3dash.analysis.intervals import Interval
 
 AS_IS = "as its files say"
-SAMPLE_ROWS = 384  # counted rows of the first look
+ALIVE = 0.1  # accept length - 1 below which a drafter accepts by chance
+SAMPLE_ROWS = 320  # counted rows of the first look
 MOST_EXACT = 4  # changes counted on every row, of those that may gain
 WIDER = 1.5  # half-widths of a 95 % interval that a gain must exceed: some thirty changes are tried at once
 HALF = 0.4  # of the accepted draft tokens: who loses so many on a few rows will not make up for it
@@ -43,11 +44,11 @@ class Trial:
 
     @property
     def lost(self) -> bool:
-        """It loses: more rows would not change that."""
+        """It loses, or helps a dead drafter in nothing: more rows would not change that."""
         gain, length = self.gain, accept_length(self.against.counts.row_histogram)
-        if gain.mean is None or gain.high >= 0:
+        if gain.mean is None or gain.high >= (LEAST if length - 1.0 < ALIVE else 0.0):
             return False
-        return self.tally.counts.rows >= SAMPLE_ROWS // 2 or gain.mean < -HALF * (length - 1.0)
+        return length - 1.0 < ALIVE or self.tally.counts.rows >= SAMPLE_ROWS // 2 or gain.mean < -HALF * (length - 1.0)
 
     @property
     def clear(self) -> bool:
@@ -123,12 +124,17 @@ def contenders(stage: Stage, served: float | None = None, most: int = MOST_EXACT
     able = [(gain.mean, trial) for gain, trial in sampled if gain.mean is not None and _may(gain, trial)]
     found = [trial for _, trial in sorted(able, key=lambda pair: -pair[0])[:most]]
     length = accept_length(stage.baseline.counts.histogram)
-    if served is not None and length is not None and served < length - 2 * _matters(length):
+    if served is not None and length is not None and falls_short(served, length):
         rows = {row["change"]: row["accept_length"] for row in stage.rows()}
         near = [(abs(rows[t.told["change"]] - served), t) for _, t in sampled if rows[t.told["change"]] is not None]
         near = [(off, trial) for off, trial in near if off < 0.5 * (length - served)]
         found += [trial for _, trial in sorted(near, key=lambda pair: pair[0])[:most] if trial not in found]
     return found
+
+
+def falls_short(served: float, length: float) -> bool:
+    """What was served is clearly less than the replay's accept length, per round."""
+    return served < length - 2 * _matters(length)
 
 
 def _may(gain: Interval, trial: Trial) -> bool:

@@ -71,6 +71,7 @@ def changes(run: Run, args: dict[str, Any]) -> dict[str, Any]:
     reported = on_steps(served([log.record for log in run.logs]), steps) if role == "serving" else None
     made = {"capture": role, "slots": list(slots), "labels": names, "steps": steps}
     made["served"] = reported.value if reported else None
+    made["guided"] = role == "serving" and run.capture("training") is not None
     return {**_made("changes", made, _imports(run, *PLAYED, role)), "parts": parts}
 
 

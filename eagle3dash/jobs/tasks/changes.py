@@ -34,8 +34,8 @@ from eagle3dash.records import Progress
 
 Outcome = tuple[np.ndarray, np.ndarray, np.ndarray]  # right [K, S], counted [S], in_vocab [S]
 MOST_STAGES = 3  # changes on top of each other
-ALIVE = 0.1  # accept length - 1 below which a drafter that nothing helps is tried with other states
-OTHERS = 3  # that many
+OTHERS = 3  # choices of states with which a dead drafter that nothing helps is tried
+QUICK = 128  # counted rows of the first look at a capture of which nothing is in question
 MOST_CHOICES = 120  # of states that are ranked anew: six states, three of them fed
 
 
@@ -77,9 +77,12 @@ class Bench:
         for index in ranking.sample(tokens):
             self.counted[index] = countable(tokens[index], self.steps, known.get(index))
         self.everything = len(self.counted) == len(tokens)
-        rows = [int(counted.sum()) for counted in self.counted.values()]
-        self.some = [list(self.counted)[at] for at in trying.sample(rows)]
         self.all = list(self.counted)
+
+    def some(self, budget: int) -> list[int]:
+        """Texts with about `budget` counted rows."""
+        rows = [int(counted.sum()) for counted in self.counted.values()]
+        return [self.all[at] for at in trying.sample(rows, budget)]
 
     def tally(self, wired: Wired, which: Sequence[int], words: str) -> Tally:
         """Counts of one wiring over the named texts."""
@@ -88,7 +91,7 @@ class Bench:
     def outcomes(self, wired: Wired, which: Sequence[int], words: str) -> Iterator[Outcome]:
         """Text after text, what a tally takes."""
         model = wired.parts.model(self.inputs.device)
-        self.total += len(which)
+        self.total = max(self.total, self.done + len(which))
         for text in self.inputs.texts(self.capture, which):
             self._told(words)
             counted = self.counted[text.index]
@@ -121,10 +124,17 @@ class Bench:
 
 
 class Search:
-    """Stage after stage, each on top of the best of the one before."""
+    """Stage after stage, each on top of the best of the one before.
 
-    def __init__(self, bench: Bench, labels: Sequence[Any], around: Surroundings, served: float | None):
-        self.bench, self.labels, self.around, self.served = bench, list(labels), around, served
+    `choose`: whether states are in question. `served`: what the server accepts, where that is known. `guided`: the
+    training capture says what the drafter was trained with, so this one is only asked what the server does.
+    """
+
+    def __init__(
+        self, bench: Bench, labels: Sequence[Any], around: Surroundings, choose: bool, served: float | None, guided: bool
+    ):
+        self.bench, self.labels, self.around, self.choose = bench, list(labels), around, choose
+        self.served, self.guided = served, guided
         self.stages: list[Stage] = []
 
     def run(self, wired: Wired, others: Sequence[tuple[int, ...]]) -> Wired:
@@ -132,14 +142,14 @@ class Search:
         first = wired
         stage, wired = self.stage(wired, self.around)
         length = accept_length(stage.baseline.counts.row_histogram) or 1.0
-        for slots in others if wired is first and length - 1.0 < ALIVE else ():
+        for slots in others if wired is first and length - 1.0 < trying.ALIVE else ():
             dead, tried = self.stage(replace(first, slots=slots), self.around)
             if tried.on:
                 self.stages.append(dead)
                 wired = tried
                 break
-        while wired.on and len(wired.on) < MOST_STAGES:
-            wired, before = self.rechosen(wired), wired
+        while wired.on and len(wired.on) < MOST_STAGES and not self.guided:
+            wired, before = self.rechosen(wired) if self.choose else wired, wired
             _, wired = self.stage(wired, replace(self.around, readings={}), keep=True)
             if len(wired.on) == len(before.on):
                 break
@@ -150,12 +160,13 @@ class Search:
         done = {name for change in wired.on for name in change.sets}
         tried = [change for change in changes(wired.parts, around) if not done & set(change.sets)]
         bench = self.bench
-        bench.total += len(bench.some) * len(tried)
         as_is = dict(zip(bench.all, bench.outcomes(wired, bench.all, "it as it is"), strict=True))
         stage = Stage(wired.names, _tallied(as_is.values(), bench.steps))
         by_name = {change.name: change for change in tried}
+        some = bench.some(trying.SAMPLE_ROWS if self._asked(stage) else QUICK)
+        bench.total += len(some) * len(tried)
         for change in tried:
-            self._try(stage, wired.changed(change), as_is, bench.some)
+            self._try(stage, wired.changed(change), as_is, some)
         for trial in trying.contenders(stage, self.served):
             stage.trials.remove(trial)
             self._try(stage, wired.changed(by_name[trial.told["change"]]), as_is, bench.all)
@@ -163,6 +174,12 @@ class Search:
             self.stages.append(stage)
         best = trying.winner(stage)
         return stage, wired if best is None else wired.changed(by_name[best.told["change"]])
+
+    def _asked(self, stage: Stage) -> bool:
+        """Whether anything is in question here: the drafter itself, or a server that accepts less than the replay."""
+        length = accept_length(stage.baseline.counts.histogram)
+        known = self.served is not None and length is not None
+        return not self.guided or (known and trying.falls_short(self.served, length))
 
     def _try(self, stage: Stage, wired: Wired, as_is: dict[int, Outcome], which: Sequence[int]) -> None:
         """Adds the trial of the last change of `wired`, while it may gain. Nothing where its tensors don't fit."""
@@ -185,7 +202,7 @@ class Search:
         """With the states that are clearly best now, where those are others."""
         if perm(len(self.labels), len(wired.slots)) > MOST_CHOICES:
             return wired
-        found = self.bench.choices(wired, len(self.labels), self.bench.some)
+        found = self.bench.choices(wired, len(self.labels), self.bench.some(trying.SAMPLE_ROWS))
         order = sorted(found, key=lambda choice: -(found[choice].row_interval.mean or 0.0))
         best = found[order[0]]
         return replace(wired, slots=order[0]) if trying.clear(best, found[wired.slots]) else wired
@@ -207,7 +224,8 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
         scales=_scales(gathering.documents.get("features"), slots),
         dtype=inputs.record(args["capture"]).dtype,
     )
-    search, first = Search(bench, args["labels"], around, args["served"]), Wired(_parts(inputs), slots)
+    search = Search(bench, args["labels"], around, not _decided(rows), args["served"], args["guided"])
+    first = Wired(_parts(inputs), slots)
     others = [tuple(row["slots"]) for row in rows[: OTHERS + 1] if tuple(row["slots"]) != slots][:OTHERS]
     best = search.run(first, others)
     progress(bench.total, bench.total, "changes tried")
@@ -219,12 +237,19 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
 
 def _base(rows: Sequence[Mapping[str, Any]], usual: tuple[int, ...]) -> tuple[int, ...]:
     """The states on which changes are tried: those the sweep found, unless the usual ones are as good."""
-    if not rows or rows[0]["row_accept_length"] - 1.0 < ALIVE:
+    if not rows or rows[0]["row_accept_length"] - 1.0 < trying.ALIVE:
         return usual
     own = next((row for row in rows if tuple(row["slots"]) == usual), None)
     behind = own["behind"] if own else None
     as_good = own is rows[0] or (behind is not None and behind["low"] <= 0.0)
     return usual if as_good else tuple(rows[0]["slots"])
+
+
+def _decided(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """The sweep names one choice of states, whatever else is wrong."""
+    if not rows or rows[0]["row_accept_length"] - 1.0 < trying.ALIVE:
+        return False
+    return all(row["behind"] is not None and row["behind"]["low"] > 0 for row in rows[1:])
 
 
 def _best(bench: Bench, wired: Wired, labels: Sequence[Any]) -> dict[str, Any] | None:
