@@ -153,8 +153,8 @@ def _windows(before: Snapshot, after: Snapshot, several: bool, found: Found) -> 
     restarted = any(_shrunk(before[key], series) for key, series in after.items() if key in before)
     if restarted:
         found.problem(
-            "A counter is smaller in the later snapshot: the server restarted in between, or these are two servers. Nothing "
-            "was subtracted; the later totals are used."
+            "A counter is smaller in the later snapshot: the server restarted in between, or these are two servers. "
+            "Nothing was subtracted; the later totals are used."
         )
     for (model, rank), series in sorted(after.items(), key=lambda item: item[1].line):
         if series.counts or "accept_length" in series.gauges:
