@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagle3dash.analysis.findings import fixes
+from eagle3dash.analysis.findings import fixes, log_fixes
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.told import accept_lengths
 from eagle3dash.records import Finding, Gap, Severity
 
 LOSS, SEVERE = 0.15, 0.25  # share of the accepted draft tokens
+TEXTS = 4  # texts that a replay must hold: one text may be far easier than the server's traffic
 FEW = 200  # rounds that reached step 1, below which later steps tell nothing
 LATER = 0.6  # later acceptance served / replayed
 CLIFF, HIGH = 0.4, 0.3  # acceptance of a step / of the one before; and how good that one must be
@@ -27,9 +28,10 @@ def engine_loss(e: Evidence) -> list[Finding | Gap]:
         return []
     if not found.shown and found.share < 2 * LOSS:
         return []
-    severity: Severity = "error" if found.shown and found.share >= SEVERE and not _sampled(e) else "warning"
+    many = (e.replays["serving"].get("texts") or 0) >= TEXTS
+    severity: Severity = "error" if found.shown and many and found.share >= SEVERE and not _sampled(e) else "warning"
     title = f"The engine loses {found.share:.0%} of the drafted tokens that its own features would give"
-    if not found.shown:
+    if not found.shown or not many:
         title += ", as far as so few texts tell"
     evidence = {"lost_share": found.share, "temperature": _temperature(e), "source": e.served["label"], **accept_lengths(e)}
     return [Finding("engine-loss", severity, title, evidence, fixes.ENGINE)]
@@ -62,8 +64,13 @@ def position_cliff(e: Evidence) -> list[Finding | Gap]:
         if own is not None and here >= CLIFF * own:
             continue
         title = f"Acceptance falls off at position {step}: {here:.0%} after {before:.0%}"
+        if step == 1 and all(later is not None and later < CLIFF for later in served[1:]):
+            title = f"Only the first drafted token is accepted ({before:.0%}); of the later ones {here:.0%} and less"
         evidence = {"alpha": served, "replayed_alpha": replayed or None, "rounds": rounds}
-        return [Finding("position-cliff", "warning", title, evidence, fixes.CLIFF)]
+        fix = (fixes.LATER if step == 1 else fixes.CLIFF) + (log_fixes.UNDECIDED if own is None else "")
+        return [Finding("position-cliff", "warning", title, evidence, fix)]
+    if not reached or reached[0] < FEW:
+        return [Gap("position-cliff", f"a log with acceptance by position over {FEW} rounds or more")]
     return []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eagle3dash.analysis.findings import aux_states, drafter_file, engine, features, logs, misread, training
+from eagle3dash.analysis.findings import aux_states, dependence, drafter_file, engine, features, logs, misread, training
 from eagle3dash.analysis.findings.evidence import Check, Evidence
 
 ADD = {
@@ -80,6 +80,11 @@ CHECKS = (
     Check("position-cliff", "engine", "one position far below the one before", ("log",), engine.position_cliff),
     Check("acceptance-trend", "engine", "a fall over uptime", ("log",), logs.acceptance_trend),
     Check("ranks-differ", "engine", "data-parallel ranks", ("log",), logs.ranks_differ),
+    Check("graph-loss", "engine", "acceptance with and without CUDA graphs", ("log",), dependence.graph_loss),
+    Check("load-loss", "engine", "acceptance against running requests", ("log",), dependence.load_loss),
+    Check("cache-loss", "engine", "acceptance after cached and new prompts", ("log",), dependence.cache_loss),
+    Check("length-loss", "engine", "acceptance against prompt length", ("log",), dependence.length_loss),
+    Check("first-round-loss", "engine", "first rounds of requests, later ones", ("log",), dependence.first_round_loss),
     Check(
         "drafter-weak",
         "training",

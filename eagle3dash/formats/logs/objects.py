@@ -116,7 +116,7 @@ def _per_request(obj: dict[str, Any], context: dict[str, Any], line: int, name: 
         length = completion / rounds  # SGLang 0.5.3 says only this much; the token of the prefill is in it
     rate = accepted / drafted if drafted and accepted is not None else _real(obj, *RATE)
     extra = {"request": name} | ({"histogram": list(histogram)} if histogram else {})
-    extra |= {"created": context["created"]} if "created" in context else {}
+    extra |= {key: context[key] for key in ("created", "repeated") if key in context}
     found.server.add(
         Window(line, None, None, length, rate, accepted, drafted, rounds, _survival(steps_list, steps), extra=extra)
     )  # fmt: skip

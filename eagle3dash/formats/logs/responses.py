@@ -21,6 +21,8 @@ from eagle3dash.records import Progress
 LINE_CAP = 2 << 20
 DOCUMENT_CAP = 16 << 20
 MOST_NODES = 200_000
+RUN = 8  # tokens: so many in the same order twice are no accident
+MOST_IDS = 200_000
 
 
 def read(path: Path, found: Found, tally: Tally, progress: Progress) -> None:
@@ -109,9 +111,22 @@ def _objects(entry: Any) -> Iterator[tuple[dict, dict]]:
             stack += [(v, context) for v in reversed(value)]
 
 
+def _repeated(obj: dict) -> float | None:
+    """Share of the answer's runs of RUN tokens that stood in it before: near 1 for loops. The ids are not kept."""
+    choices = obj.get("choices")
+    holder = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else obj
+    ids = next((holder[key] for key in ("token_ids", "output_ids") if isinstance(holder.get(key), list)), None)
+    if ids is None or not 2 * RUN <= len(ids) <= MOST_IDS or not all(type(token) is int for token in ids):
+        return None
+    runs = [tuple(ids[at : at + RUN]) for at in range(len(ids) - RUN + 1)]
+    return 1.0 - len(set(runs)) / len(runs)
+
+
 def _context(obj: dict) -> dict:
     """What a reply says about the request around the acceptance object."""
     usage = obj.get("usage") if isinstance(obj.get("usage"), dict) else {}
     names = ("id", "rid", "request_id", "created", "model", "prompt_tokens", "completion_tokens", "system_fingerprint")
     found = {key: obj[key] for key in names if isinstance(obj.get(key), (str, int))}
+    if (repeated := _repeated(obj)) is not None:
+        found["repeated"] = repeated
     return found | {k: usage[k] for k in ("prompt_tokens", "completion_tokens") if isinstance(usage.get(k), int)}

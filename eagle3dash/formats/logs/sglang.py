@@ -17,7 +17,7 @@ from eagle3dash.formats.logs.lines import Line, decimals, fields, number, whole
 from eagle3dash.formats.logs.rates import Rates
 from eagle3dash.records import Window
 
-MARKS = ("Decode batch", "accept len", "accept rate", "accept_len", "accept_rate")
+MARKS = ("Decode batch", "Prefill batch", "accept len", "accept rate", "accept_len", "accept_rate")
 BODY = re.compile(r"Decode batch|(?=#running-req)|(?=\bspec tokens:)|(?=\baccept[ _]len)|(?=\baccept[ _]rate)")
 STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)")
 FORWARD = re.compile(r"^ \[(\d{1,12})\]")
@@ -49,11 +49,26 @@ def read(line: Line, found: Found) -> None:
     """Every decode line in `line` (two ranks may have written over each other) becomes a window."""
     if "Prefill batch" in line.text and "accept len" not in line.text:
         found.engine = found.engine or "sglang"
+        _prefill(line, found)
         return
     starts = [m.start() for m in re.finditer(r"Decode batch", line.text)] or [0]
     cuts = [0] + [max(line.text.rfind("[", ends, start), ends) for ends, start in zip(starts, starts[1:], strict=False)]
     for start, end in zip(cuts, [*cuts[1:], len(line.text)], strict=True):
         _read_one(line, line.text[start:end], found)
+
+
+def _prefill(line: Line, found: Found) -> None:
+    """Prompt tokens of a prefill: from the prefix cache, and new. Told by the next decode line of the same rank."""
+    values = fields(line.text[line.text.find("Prefill batch") + len("Prefill batch") :])
+    counts = [whole(values.get(name, "")) for name in ("#cached-token", "#new-token")]
+    if None not in counts:
+        sums = found.state.setdefault("sglang prefills", {}).setdefault(_rank(line.text), [0, 0])
+        sums[:] = [total + count for total, count in zip(sums, counts, strict=True)]
+
+
+def _rank(text: str) -> str | None:
+    head = text[: max(text.find("]"), 0)]
+    return " ".join(f"{name.upper()}{value}" for name, value in ranks(head).items()) or None
 
 
 def _read_one(line: Line, text: str, found: Found) -> None:
@@ -72,6 +87,9 @@ def _read_one(line: Line, text: str, found: Found) -> None:
     extra |= {"ranks": tags} if (tags := ranks(where)) else {}
     extra |= {"time_outer": line.outer} if line.outer else {}
     rank = " ".join(f"{name.upper()}{value}" for name, value in tags.items()) or None
+    cached, new = found.state.get("sglang prefills", {}).pop(rank, (0, 0))
+    if cached + new:
+        extra["cached_share"] = cached / (cached + new)
     window = Window(line.number, stamps[-1] if stamps else line.outer, rank, extra=extra, **values)
     _rates(found).see(window)
     found.server.add(window)
