@@ -13,6 +13,7 @@ from eagle3dash.analysis.acceptance import Tally, countable
 from eagle3dash.analysis.align import align, alignment
 from eagle3dash.analysis.features import Aligned, compare
 from eagle3dash.analysis.findings import Evidence, diagnose
+from eagle3dash.analysis.findings.registry import ADD
 from eagle3dash.drafter.model import load
 from eagle3dash.drafter.sweep import Sweep
 from eagle3dash.records import Import, Log, Request, Window
@@ -149,6 +150,7 @@ def test_the_healthy_run_has_no_fault(healthy):
     assert ids(document, "error") == ids(document, "warning") == []
     assert ids(document) == ["drafter-weak"]
     needs = {gap["id"]: gap["needs"] for gap in document["could_not_check"]}
+    assert {told for told in needs.values() if "add" in told} == {ADD["changes"]}  # replays with one thing changed
     assert "12 windows" in needs["acceptance-trend"]  # the demo's log is short, and of one rank
     assert {check["status"] for check in document["checked"]} == {"passed", "could not check"}
     assert document["wiring"]["served_states"] == [0, 2, 15] and "No mismatch" in document["verdict"]

@@ -18,8 +18,9 @@ Reader = Callable[[Line, Found], None]
 READERS = (sglang, vllm, llamacpp, tensorrt, benches, fragments, startup, warnings)
 MARKS = tuple((mark, module.read) for module in READERS for mark in module.MARKS)
 CORES = (  # every mark holds one of these: few, so that scanning a large log stays cheap
-    "ccept", "Decode batch", "Prefill batch", "peculative", "SpecDecoding", "generation throughput", "utput throughput", "TRT-LLM",
-    "draft", "Draft", "eval time", "n_predict", "atency:", "#questions", "tau_sim", "erver_args", "ServerArgs", "non-default args",
+    "ccept", "Decode batch", "Prefill batch", "peculative", "SpecDecoding", "generation throughput", "utput throughput",
+    "TRT-LLM", "draft", "Draft", "eval time", "n_predict", "atency:", "#questions", "tau_sim", "erver_args", "ServerArgs",
+    "non-default args",
     "args: Namespace", "Initializing a V", "LLM engine (v", "  version ", "server version", "LLM version", "LLM Version",
     "lang version", "SGLang version", "auxiliary", "ttention backend", "attention_backend", "build: ", "temperature",
     "FLASH_ATTN", "FlashInfer", "decoding_type", "SIMULATE_ACC", "Detected EAGLE", "caling factor", "weights", "logit_bias",
