@@ -53,10 +53,12 @@ def engines(run: Run, drafter: Drafter) -> None:
     made = portability.columns(drafter, layers)
     mine = _own(run, drafter, layers)
     made.sort(key=lambda column: column not in mine)
-    lines = [{"concern": "**In all**", **{_title(c, mine): f"{OUTCOME[c.outcome]} **{SAID[c.outcome]}**" for c in made}}]
-    for name, cells in portability.rows(made):
-        texts = [f"{OUTCOME[cell.outcome]} {safe(cell.text, LONG)}" if cell.does else "" for cell in cells]
-        lines.append({"concern": name, **dict(zip([_title(column, mine) for column in made], texts, strict=True))})
+    names, every = [_title(column, mine) for column in made], [f"{OUTCOME[c.outcome]} **{SAID[c.outcome]}**" for c in made]
+    lines = [{"concern": "**In all**", "the file": "", **dict(zip(names, every, strict=True))}]
+    for concern, cells in portability.rows(made):
+        texts = [f"{OUTCOME[cell.outcome]} {safe(cell.text, LONG)}" for cell in cells]
+        held = next((cell.drafter for cell in cells if cell.drafter), "")
+        lines.append({"concern": concern, "the file": safe(held), **dict(zip(names, texts, strict=True))})
     st.table(lines, border="horizontal", hide_index=True)
     known = "" if layers else " The number of the target's layers, N, is not known: add the target to the run."
     st.caption(

@@ -32,7 +32,7 @@ def cell(drafter: Drafter, engine: str, version: str, row: str, runner: str | No
     found = serving(drafter, engine, version, layers)
     mine = [column for column in found if runner is None or any(s.runner == runner for s in column.servers)]
     assert len({str(column.cells.get(row)) for column in mine}) == 1
-    return (mine[0].cells[row].outcome, mine[0].cells[row].does) if row in mine[0].cells else None
+    return (mine[0].cells[row].outcome, mine[0].cells[row].told) if row in mine[0].cells else None
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_the_demo(visit, demo_store):
     app = visit("drafter", run=ANSWERED)
     assert not app.exception and not app.error
     engines, readings, checks = tables(app)
-    assert engines.columns[1].startswith("vLLM") and engines.columns[1].endswith("this run")
+    assert engines.columns[2].startswith("vLLM") and engines.columns[2].endswith("this run")
     own = column(engines, "vLLM")
     assert "as trained" in own["**In all**"] and "HF[2, 15, 27]" in own["States fed to fc"]
     assert "Cannot read a speculators config" in column(engines, "SGLang")["Loading"]
@@ -66,7 +66,8 @@ def test_switches_that_engines_drop_are_said_with_icon_and_words(visit, raw_on_s
     app = visit("drafter", run="one")
     engines = tables(app)[0]
     assert "warning" in column(engines, "TensorRT")["Residual"]
-    assert "The residual is raw (trained with norm_before_residual)" in column(engines, "SGLang")["Residual"]
+    assert "The residual is raw" in column(engines, "SGLang")["Residual"]
+    assert column(engines, "the file")["Residual"] == "trained with norm_before_residual"
     assert "check" in column(engines, "vLLM")["Residual"]
     assert "train with norm_before_residual false, or serve it with vLLM" in words(app)
     assert "add the target" in words(app)

@@ -80,7 +80,7 @@ def not_portable(e: Evidence) -> list[Finding | Gap]:
     evidence = {
         "engine": name,
         "versions": "; ".join(column.versions for column in served),
-        "differences": [{"concern": row, "engine": cell.does} for row, cell in differs.items()],
+        "differences": [{"concern": row, "engine": cell.told} for row, cell in differs.items()],
         **accept_lengths(e),
     }
     title = f"{name} reads this drafter differently from its maker: {rows}"

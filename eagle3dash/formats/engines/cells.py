@@ -13,16 +13,25 @@ KIMI_VOCAB, GPT_OSS_VOCAB = 163840, 201088
 
 @dataclass(frozen=True)
 class Cell:
-    """What an engine does about one concern: as trained, as trained if something holds, otherwise, or not at all."""
+    """What an engine does about one concern: as trained, as trained if something holds, otherwise, or not at all.
+
+    drafter: what the file is or was trained with, the same in every cell of a row.
+    """
 
     outcome: Literal["same", "depends", "differs", "stops"]
     does: str
     change: str = ""
+    drafter: str = ""
 
     @property
     def text(self) -> str:
         """What it does, as it stands in a table."""
         return self.does[:1].upper() + self.does[1:]
+
+    @property
+    def told(self) -> str:
+        """What it does, as it stands alone."""
+        return f"{self.does} ({self.drafter})" if self.drafter and self.outcome != "same" else self.does
 
 
 def said(drafter: Drafter, path: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from eagle3dash.formats.engines.cells import Cell, family, fed, said
 from eagle3dash.formats.engines.servers import SGLANG, TENSORRT, VLLM, Server
 from eagle3dash.formats.engines.states import setting, states_of
@@ -91,7 +93,7 @@ def states(server: Server, drafter: Drafter, layers: int | None) -> Cell:
     taken = _read(server, drafter, place, layers)
     if layers and taken and max(taken) > layers - (server.engine == SGLANG and not _last(server, drafter)):
         does = f"{fed(taken)}: the target's layers end before HF[{max(taken)}], so fc gets fewer states than it reads"
-        return Cell("stops", does, setting(trained, server.engine) if trained else "")
+        return Cell("stops", does, setting(trained, server.engine) if trained else "", _means(drafter))
     return _compared(server, drafter, taken, fed(taken) if taken else DEFAULT)
 
 
@@ -114,30 +116,35 @@ def _compared(server: Server, drafter: Drafter, taken: tuple[int, ...] | None, d
     if trained is None:
         return Cell("depends", does)
     if taken is None:
-        change = setting(trained, server.engine)
-        return Cell("depends", f"{does} (the config means {fed(trained)}; the target would tell N)", change)
+        return Cell("depends", does, setting(trained, server.engine), _means(drafter))
     if taken == tuple(trained):
-        return Cell("same", does)
-    return Cell("differs", f"{does} (the config means {fed(trained)})", setting(trained, server.engine))
+        return Cell("same", does, "", _means(drafter))
+    return Cell("differs", does, setting(trained, server.engine), _means(drafter))
+
+
+def _means(drafter: Drafter) -> str:
+    return f"the config means {fed(drafter.states)}" if drafter.states else "the config names no layers"
 
 
 def _by_default(drafter: Drafter, layers: int | None) -> Cell:
     text = fed((2, layers // 2, layers - 3)) if layers else DEFAULT
     if drafter.spec.num_aux != 3:
-        return Cell("stops", f"{text}: the config names no layers, and fc reads {drafter.spec.num_aux}")
+        return Cell("stops", f"{text}, where fc reads {drafter.spec.num_aux} states", "", _means(drafter))
     if str(said(drafter, "speculators_version") or "").startswith(("0.3.", "0.4.")):
-        return Cell("depends", f"{text} (speculators 0.3 and 0.4 dumped HF[3, N//2+1, N-2] unless told)")
-    return Cell("same", f"{text}: its default, and every trainer's")
+        does = f"{text}, where speculators 0.3 and 0.4 dumped HF[3, N//2+1, N-2] unless told"
+        return Cell("depends", does, "", _means(drafter))
+    return Cell("same", f"{text}: its default, and every trainer's", "", _means(drafter))
 
 
 def _by_setting(server: Server, drafter: Drafter, layers: int | None) -> Cell:
     text = fed((2, layers // 2, layers - 3)) if layers else DEFAULT
     does = f"what its eagle3_layers_to_capture names, else {text}, whatever the file says"
     if not drafter.states:
-        return Cell("same" if not drafter.layer_ids and drafter.spec.num_aux == 3 else "depends", does)
+        alike = not drafter.layer_ids and drafter.spec.num_aux == 3
+        return Cell("same" if alike else "depends", does, "", _means(drafter))
     if layers and tuple(drafter.states) == (2, layers // 2, layers - 3):
-        return Cell("same", does)
-    return Cell("depends", does, setting(drafter.states, server.engine))
+        return Cell("same", does, "", _means(drafter))
+    return Cell("depends", does, setting(drafter.states, server.engine), _means(drafter))
 
 
 def later_norm(server: Server, drafter: Drafter, layers: int | None) -> Cell | None:
@@ -147,45 +154,53 @@ def later_norm(server: Server, drafter: Drafter, layers: int | None) -> Cell | N
     stored = {name.split(".")[2] for name in plain if name.startswith("layers.") and name.endswith(ends) and name[7] != "0"}
     if drafter.spec.depth < 2 or not stored:
         return None
+    named = f"the file calls it {min(stored)}"
     if stored == {server.later_norm}:
-        return Cell("same", f"reads {server.later_norm} in later layers")
-    does = f"norms later layers by {server.later_norm}, which the file lacks and which stays at its initial ones"
-    return Cell("differs", does, f"store {min(stored)} of later layers under the name {server.later_norm} as well")
+        return Cell("same", f"reads {server.later_norm} in later layers", "", named)
+    does = f"norms later layers by {server.later_norm}, which stays at its initial ones"
+    change = f"store {min(stored)} of later layers under the name {server.later_norm} as well"
+    return Cell("differs", does, change, named)
 
 
 def embeddings(server: Server, drafter: Drafter, layers: int | None) -> Cell:
     """Whose embedding table it drafts with."""
+    trained = said(drafter, "embed_requires_grad") is True
+    held = "trained ones in the file" if trained else "a table in the file" if drafter.has_embedding else "none in the file"
+    return replace(_embeddings(server, drafter, trained), drafter=held)
+
+
+def _embeddings(server: Server, drafter: Drafter, trained: bool) -> Cell:
     wide = drafter.spec.target_hidden != drafter.spec.hidden
     if not drafter.has_embedding and wide:
-        does = "the target's do not fit (another hidden size), and the file has none"
+        does = "the target's, which do not fit: another hidden size"
         return Cell("stops", does, "export the drafter with embed_tokens.weight")
     if not drafter.has_embedding:
         return Cell("same", "the target's")
     if server.own_embedding or wide:
         return Cell("same", "the file's own")
-    if said(drafter, "embed_requires_grad") is True:
-        does = "the target's, over those that the drafter has trained"
-        return Cell("differs", does, "train with the target's embeddings frozen, or serve it with vLLM")
-    return Cell("same", "the target's, whatever the file holds; the same unless it has trained its own")
+    if trained:
+        return Cell("differs", "the target's", "train with the target's embeddings frozen, or serve it with vLLM")
+    return Cell("same", "the target's, the same unless the drafter trained its own")
 
 
 def head(server: Server, drafter: Drafter, layers: int | None) -> Cell:
     """Whose lm_head it drafts with, and how draft ids become target ids."""
     spec, missing = drafter.spec, {tensor.name for tensor in drafter.tensor_list if tensor.use == "missing"}
     reduced = spec.draft_vocab < spec.vocab
+    held = f"{spec.draft_vocab:,} of {spec.vocab:,} tokens" if reduced else "all tokens of the target"
     if not drafter.has_head:
-        return _without_head(server, drafter, reduced)
+        return replace(_without_head(server, drafter, reduced), drafter=f"{held}, no lm_head in the file")
     if "d2t" in missing:
-        does = f"drafts ids 0 to {spec.draft_vocab - 1}: the file has no d2t"
-        return Cell("differs", does, "take d2t from the trainer's own checkpoint")
-    return Cell("same", f"the file's own, {spec.draft_vocab:,} of {spec.vocab:,} ids" if reduced else "the file's own")
+        does = f"drafts ids 0 to {spec.draft_vocab - 1}"
+        return Cell("differs", does, "take d2t from the trainer's own checkpoint", f"{held}, no d2t in the file")
+    return Cell("same", "the file's own", "", held)
 
 
 def _without_head(server: Server, drafter: Drafter, reduced: bool) -> Cell:
     change = "export the drafter with lm_head.weight"
     if server.engine == SGLANG and (reduced or said(drafter, "draft_vocab_size") is not None):
         change = change if reduced else 'take "draft_vocab_size" out of config.json: then the target\'s head is used'
-        return Cell("differs", "a random head (accept length 1.00): the file has no lm_head", change)
+        return Cell("differs", "a random head (accept length 1.00)", change)
     if reduced:
-        return Cell("differs", "the target's head, which has other rows than the draft vocabulary", change)
+        return Cell("differs", "the target's, whose rows are not the draft vocabulary's", change)
     return Cell("same", "the target's")

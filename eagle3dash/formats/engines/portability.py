@@ -72,7 +72,7 @@ def columns(drafter: Drafter, layers: int | None = None) -> list[Column]:
 
 def rows(made: list[Column]) -> list[tuple[str, list[Cell]]]:
     """(concern, a cell of each column), for concerns that any column has something to say about."""
-    blank = Cell("same", "")
+    blank = Cell("same", "as trained")
     names = [name for name in CONCERNS if any(name in column.cells for column in made)]
     return [(name, [column.cells.get(name, blank) for column in made]) for name in names]
 
@@ -127,7 +127,7 @@ def _ranges(some: list[tuple[str, str]], names: list[tuple[str, str]]) -> str:
 
 def _named(row: str, cell: Cell) -> str:
     """A cell's words where its row is not seen beside it."""
-    return f"{row if row == 'RoPE' else row.lower()}: {cell.does}" if row in BARE else cell.does
+    return f"{row if row == 'RoPE' else row.lower()}: {cell.told}" if row in BARE else cell.told
 
 
 def _cells(server: Server, drafter: Drafter, layers: int | None) -> dict[str, Cell]:

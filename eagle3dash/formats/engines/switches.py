@@ -80,15 +80,16 @@ def computed(server: Server, drafter: Drafter) -> DrafterSpec:
 def _row(switch: Switch) -> Callable[[Server, Drafter, int | None], Cell | None]:
     def cell(server: Server, drafter: Drafter, layers: int | None) -> Cell | None:
         own, engine = getattr(drafter.spec, switch.name), getattr(computed(server, drafter), switch.name)
+        trained = f"trained with {switch.trained}" if own else f"trained without {switch.trained}"
         if own == engine:
-            return Cell("same", switch.on) if own and switch.name != "head_norm" else None
+            return Cell("same", switch.on, "", trained) if own and switch.name != "head_norm" else None
         if own and switch.name in server.refuses:
-            return Cell("stops", f"has no place for the weights of {switch.trained}", switch.off_change)
+            return Cell("stops", "has no place for these weights", switch.off_change, trained)
         if own:
-            return Cell("differs", f"{switch.off} (trained with {switch.trained})", switch.off_change)
+            return Cell("differs", switch.off, switch.off_change, trained)
         assumed = switch.name == "residual_norm" and server.engine == VLLM and not has(drafter, "norm_before_residual")
         why = ", as vLLM takes an absent norm_before_residual for true" if assumed else ""
-        return Cell("differs", f"{switch.on}{why} (trained without)", switch.on_change)
+        return Cell("differs", f"{switch.on}{why}", switch.on_change, trained)
 
     return cell
 
@@ -97,9 +98,9 @@ def rope(server: Server, drafter: Drafter, layers: int | None) -> Cell | None:
     """RoPE as the engine builds it, where that is not the drafter's own."""
     own, engine = drafter.spec, computed(server, drafter)
     if own.rope == engine.rope:
-        return Cell("same", shown(own))
+        return Cell("same", shown(own), "", f"trained with {shown(own)}")
     change = "write the RoPE that it was trained with into config.json (rope_theta, and rope_scaling null or as trained)"
-    return Cell("differs", f"{shown(engine)} (trained with {shown(own)})", change)
+    return Cell("differs", shown(engine), change, f"trained with {shown(own)}")
 
 
 def shown(spec: DrafterSpec) -> str:
