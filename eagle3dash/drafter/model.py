@@ -134,7 +134,7 @@ def spec_of(record: Drafter, reading: str | None) -> DrafterSpec:
     if reading in (None, record.reading):
         return record.spec
     if reading not in record.readings:
-        names = ", ".join(repr(name) for name in (record.reading, *record.readings))
+        names = ", ".join(map(repr, dict.fromkeys((record.reading, *record.readings))))
         raise BadInput(f"This drafter has no reading {reading!r}; it has {names}.")
     return record.readings[reading]
 
