@@ -24,6 +24,7 @@ from eagle3dash.jobs.summary import about, summary
 from eagle3dash.store import Store
 
 POLL = 0.3  # seconds between two looks at a job
+PATIENCE = 60  # seconds to wait for another command to end
 TOKEN = "X-Eagle3dash-Token"
 
 
@@ -112,15 +113,28 @@ class There:
 @contextmanager
 def opened(folder: Path) -> Iterator[Here | There]:
     """The store of that folder, opened here, or through its dashboard when one runs. StoreBusy when neither works."""
-    try:
-        store = Store.open(folder.absolute())
-    except StoreBusy as busy:
-        if not (busy.url and busy.token):
-            raise
-        yield There(busy.url, busy.token)
+    found = _opened(folder.absolute())
+    if isinstance(found, There):
+        yield found
         return
-    with store:
+    with found as store:
         yield Here(store)
+
+
+def _opened(folder: Path) -> Store | There:
+    """Waits while another command has the store, or a dashboard is about to say its address."""
+    until = time.monotonic() + PATIENCE
+    with progress_line() as progress:
+        while True:
+            try:
+                return Store.open(folder)
+            except StoreBusy as busy:
+                if busy.url and busy.token:
+                    return There(busy.url, busy.token)
+                if time.monotonic() > until:
+                    raise
+                progress(0, 0, "waiting for another command that uses the store")
+            time.sleep(POLL)
 
 
 @contextmanager
