@@ -75,10 +75,11 @@ def test_the_fixed_run_is_healthy(shared):
 
 def test_a_diagnosis_keeps_and_reuses_its_parts(shared):
     ask(shared, "diagnose", "story-as-served")
-    for kind, args in [("replay", {}), ("replay", {"capture": "serving"}), ("sweep", {}), ("features", {})]:
+    rest = ((kind, {}) for kind in ("sweep", "features", "changes"))
+    for kind, args in [("replay", {}), ("replay", {"capture": "serving"}), *rest]:
         assert questions.cached(shared, Question(kind, "story-as-served", args)) is not None
     known = questions.payload(shared, Question("diagnose", "story-as-served", {}))["known"]
-    assert len(known) == 4
+    assert len(known) == 6  # replays, sweep, features, changes of both captures
 
 
 def test_frames_come_with_the_answer(shared):

@@ -7,120 +7,31 @@ again on top of it. Each change is first tried on a sample of texts; only those 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import perm
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import safe_open
 
 from eagle3dash.analysis import changes as trying
-from eagle3dash.analysis import sweep as ranking
-from eagle3dash.analysis.acceptance import Tally, accept_length, countable
+from eagle3dash.analysis.acceptance import Tally, accept_length
 from eagle3dash.analysis.changes import Stage, Trial
-from eagle3dash.drafter.changes import Change, Features, Parts, Surroundings, changes
+from eagle3dash.drafter.changes import Change, Parts, Surroundings, changes
 from eagle3dash.drafter.model import borrowed, tensors_of
-from eagle3dash.drafter.replay import right
-from eagle3dash.drafter.sweep import Sweep
 from eagle3dash.errors import Cancelled, Eagle3Error
 from eagle3dash.jobs.answers import Answer
 from eagle3dash.jobs.tasks import features, sweep
+from eagle3dash.jobs.tasks.bench import Bench, Outcome, Wired, tallied
 from eagle3dash.jobs.tasks.inputs import Inputs
-from eagle3dash.jobs.tasks.masks import masks
 from eagle3dash.jobs.tasks.parts import Gathering
 from eagle3dash.records import Progress
 
-Outcome = tuple[np.ndarray, np.ndarray, np.ndarray]  # right [K, S], counted [S], in_vocab [S]
 MOST_STAGES = 3  # changes on top of each other
 OTHERS = 3  # choices of states with which a dead drafter that nothing helps is tried
 QUICK = 128  # counted rows of the first look at a capture of which nothing is in question
 MOST_CHOICES = 120  # of states that are ranked anew: six states, three of them fed
-
-
-@dataclass(frozen=True)
-class Wired:
-    """The drafter and what feeds it, with the changes made so far (`on`)."""
-
-    parts: Parts
-    slots: tuple[int, ...]
-    features: tuple[Callable[[Features], Features], ...] = ()
-    on: tuple[Change, ...] = ()
-
-    def changed(self, change: Change) -> Wired:
-        """With one more change."""
-        made = (*self.features, change.features)
-        return replace(self, parts=change.parts(self.parts), features=made, on=(*self.on, change))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The changes made."""
-        return tuple(change.name for change in self.on)
-
-
-@dataclass
-class Bench:
-    """A capture on which to try. Progress is counted in texts replayed; `total` grows as more turns out to be worth it."""
-
-    inputs: Inputs
-    capture: str
-    steps: int
-    progress: Progress
-    counted: dict[int, np.ndarray] = field(default_factory=dict)  # text -> bool [S]
-    done: int = 0
-    total: int = 0
-
-    def __post_init__(self) -> None:
-        known, _ = masks(self.inputs, self.capture)
-        tokens = [sequence.tokens for sequence in self.inputs.record(self.capture).sequences]
-        for index in ranking.sample(tokens):
-            self.counted[index] = countable(tokens[index], self.steps, known.get(index))
-        self.everything = len(self.counted) == len(tokens)
-        self.all = list(self.counted)
-
-    def some(self, budget: int) -> list[int]:
-        """Texts with about `budget` counted rows."""
-        rows = [int(counted.sum()) for counted in self.counted.values()]
-        return [self.all[at] for at in trying.sample(rows, budget)]
-
-    def tally(self, wired: Wired, which: Sequence[int], words: str) -> Tally:
-        """Counts of one wiring over the named texts."""
-        return _tallied(self.outcomes(wired, which, words), self.steps)
-
-    def outcomes(self, wired: Wired, which: Sequence[int], words: str) -> Iterator[Outcome]:
-        """Text after text, what a tally takes."""
-        model = wired.parts.model(self.inputs.device)
-        self.total = max(self.total, self.done + len(which))
-        for text in self.inputs.texts(self.capture, which):
-            self._told(words)
-            counted = self.counted[text.index]
-            states = [text.state(slot) for slot in wired.slots]  # A x [S, Ht]
-            for change in wired.features:
-                states = change(states)
-            rows = torch.from_numpy(np.flatnonzero(counted))
-            outcome = right(model, states, text.tokens, self.steps, rows, leading=True)  # [K, S]
-            yield outcome, counted, model.in_vocab(text.tokens).cpu().numpy()
-
-    def choices(self, wired: Wired, labels: int, which: Sequence[int]) -> dict[tuple[int, ...], Tally]:
-        """Counts of every ordered choice of states with the changes made so far."""
-        model, choices = wired.parts.model(self.inputs.device), ranking.combinations(labels, wired.parts.spec.num_aux)
-        found = {choice: Tally(self.steps) for choice in choices}
-        self.total += len(choices) * len(which)
-        for text in self.inputs.texts(self.capture, which):
-            states = [text.state(slot) for slot in range(labels)]
-            for change in wired.features:
-                states = change(states)
-            counted, shared = self.counted[text.index], Sweep(model, states, text.tokens, self.steps)
-            rows, in_vocab = torch.from_numpy(np.flatnonzero(counted)), model.in_vocab(text.tokens).cpu().numpy()
-            for choice, tally in found.items():
-                self._told(f"{len(choices)} combinations of states")
-                tally.add(shared.right(choice, rows, leading=True), counted, in_vocab)
-        return found
-
-    def _told(self, words: str) -> None:
-        self.progress(self.done, self.total, f"trying {words}")
-        self.done += 1
 
 
 class Search:
@@ -161,7 +72,7 @@ class Search:
         tried = [change for change in changes(wired.parts, around) if not done & set(change.sets)]
         bench = self.bench
         as_is = dict(zip(bench.all, bench.outcomes(wired, bench.all, "it as it is"), strict=True))
-        stage = Stage(wired.names, _tallied(as_is.values(), bench.steps))
+        stage = Stage(wired.names, tallied(as_is.values(), bench.steps))
         by_name = {change.name: change for change in tried}
         some = bench.some(trying.SAMPLE_ROWS if self._asked(stage) else QUICK)
         bench.total += len(some) * len(tried)
@@ -259,13 +170,6 @@ def _best(bench: Bench, wired: Wired, labels: Sequence[Any]) -> dict[str, Any] |
     sets = {name: value for change in wired.on for name, value in _told(change)["sets"].items()}
     told = {"changes": list(wired.names), "sets": sets, "slots": list(wired.slots)}
     return {**told, "states": [labels[slot] for slot in wired.slots], **trying.baseline_row(tally)}
-
-
-def _tallied(outcomes: Iterable[Outcome], steps: int) -> Tally:
-    tally = Tally(steps)
-    for outcome in outcomes:
-        tally.add(*outcome)
-    return tally
 
 
 def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
