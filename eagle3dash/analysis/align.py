@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 CONTEXT = 6  # tokens shown on each side of the first difference
+END = 16  # last tokens that two texts share when only their prompts differ
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def alignment(
         "differ_in_prompt": sum(1 for known in in_prompt if known),
         "prompt_known": bool(in_prompt) and None not in in_prompt,
         "unpaired_serving": unpaired,
+        "same_ends": _same_ends(training, serving, [p.serving for p in differing] + unpaired),
         "first_difference": _difference(training, serving, differing, unpaired, text),
     }
 
@@ -114,6 +116,12 @@ def _hash(ids: np.ndarray) -> str:
     return hashlib.sha256(ids.tobytes()).hexdigest()
 
 
+def _same_ends(training: Sequence[np.ndarray], serving: Sequence[np.ndarray], which: Sequence[int]) -> int:
+    """How many of these serving texts end as some training text does: the same answer behind another prompt."""
+    ends = {tuple(int(i) for i in ids[-END:]) for ids in training if len(ids) >= END}
+    return sum(tuple(int(i) for i in serving[j][-END:]) in ends for j in which)
+
+
 def _in_prompt(pair: Pair, masks: Sequence[np.ndarray | None]) -> bool | None:
     mask = masks[pair.training] if pair.training < len(masks) else None
     if mask is None:
@@ -132,11 +140,15 @@ def _difference(
     if differing:
         pair = min(differing, key=lambda p: p.tokens)
     elif unpaired and len(training):
-        pair = Pair(min(unpaired[0], len(training) - 1), unpaired[0], 0, False)
+        last = np.asarray(serving[unpaired[0]])[::-1]  # the partner is the text that ends alike
+        ends = [common_prefix(np.asarray(ids)[::-1], last) for ids in training]
+        pair = Pair(int(np.argmax(ends)), unpaired[0], 0, False)
     else:
         return None
-    at = pair.tokens
-    found: dict[str, Any] = {"training_sequence": pair.training, "serving_sequence": pair.serving, "position": at}
+    at, pairs = pair.tokens, (np.asarray(training[pair.training]), np.asarray(serving[pair.serving]))
+    shared = min(common_prefix(pairs[0][::-1], pairs[1][::-1]), *(len(ids) - at for ids in pairs))
+    spans = {f"{role}_span": [at, len(ids) - shared] for role, ids in zip(("training", "serving"), pairs, strict=True)}
+    found: dict[str, Any] = spans | {"training_sequence": pair.training, "serving_sequence": pair.serving, "position": at}
     for role, ids in (("training", training[pair.training]), ("serving", serving[pair.serving])):
         shown = [int(i) for i in ids[max(0, at - CONTEXT) : at + CONTEXT]]
         found[f"{role}_ids"] = shown

@@ -1,4 +1,4 @@
-"""Which rows of a slot are wrong, and where they stand: from a position on, in every chunk, in whole texts, or here and there.
+"""Which rows of a slot are wrong, and where: from a position on, in every chunk, in whole texts, or here and there.
 
 Takes the error that the best explanation leaves on each row (see `forensics`). Position 0 is left out: a target's first
 token is an outlier that kernels treat differently.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 WRONG, TIMES = 0.3, 5.0  # a row is wrong above this error, and above so many times that of the best rows
-LEVEL, RATIO = 0.10, 3.0  # a break has a side above this error, and so many times the other side's
+LEVEL, RATIO = 0.05, 3.0  # a break has a side above this error, and so many times the other side's
 FEW, LEAST = 0.01, 3  # share and number of wrong rows that are no accident
 CHUNKS = tuple(2**n for n in range(3, 14))  # 8 .. 8192 tokens
 SIDE = 16  # rows on each side of a break
@@ -91,5 +91,5 @@ def _chunks(wrong: np.ndarray, position: np.ndarray) -> dict[str, Any] | None:
         inside = bad[place]
         if wrong[inside].mean() >= MOSTLY and wrong[~inside].mean() <= FEW:
             places = np.flatnonzero(bad)
-            return {"kind": "chunk", "chunk": chunk, "places": [int(places[0]), int(places[-1])], "of_chunk": int(bad.sum())}
+            return {"kind": "chunk", "chunk": chunk, "places": [int(places[0]), int(places[-1])]}
     return None

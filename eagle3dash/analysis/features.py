@@ -25,6 +25,7 @@ LAGS = (-2, -1, 0, 1, 2)
 LAG_TOKENS, SAMPLE_TOKENS = 2048, 4096  # looked at for lags, and for forensics
 SAMPLE_BYTES = 1 << 26  # of one state in that sample
 LAG_QUANTILE = 0.25  # of the rows: those that tell the lag
+FIRST, ENOUGH = 4, 16  # first row looked at for lags and forensics; rows below which nothing is said
 FRAME_ROWS = 400_000
 CHUNK = 4096  # rows compared at a time
 MATCH = 0.35  # a slot whose lowest relative error is above this matches no training state
@@ -70,7 +71,8 @@ def compare(
     columns = frame.columns()
     document = _document(sums, lags, lag, slot_lags, training_labels, serving_labels)
     if sums.aligned:
-        document["forensics"] = [{"serving_slot": m, **_examined(pairs, m, slot_lags[m], sums.aligned)} for m in range(shape[1])]
+        found = (_examined(pairs, m, lag, sums.aligned) for m, lag in enumerate(slot_lags))
+        document["forensics"] = [{"serving_slot": m, **each} for m, each in enumerate(found)]
     return document, columns
 
 
@@ -180,8 +182,8 @@ def _lag_errors(pairs: Iterable[Aligned], shape: tuple[int, int]) -> dict[int, n
     for pair in pairs:
         for lag in LAGS:
             for n, m in np.ndindex(shape):
-                # from row 4 on: the first rows are unlike all others, and few of them would decide a short sample
-                t, s = lagged(pair.training[n][4:], pair.serving[m][4:], max(0, pair.tokens - 4), lag)
+                # without the first rows: few of them would decide a short sample
+                t, s = lagged(pair.training[n][FIRST:], pair.serving[m][FIRST:], max(0, pair.tokens - FIRST), lag)
                 cosine, error, _ = per_token(s, t)
                 errors.setdefault((lag, n, m), []).append(torch.minimum(error, (1.0 - cosine.square()).clamp_min(0).sqrt()))
     out = {lag: np.full(shape[1], np.inf) for lag in LAGS}
@@ -195,15 +197,16 @@ def _lag_errors(pairs: Iterable[Aligned], shape: tuple[int, int]) -> dict[int, n
 def _examined(pairs: Pairs, slot: int, lag: int, aligned: int) -> dict[str, Any]:
     """What one serving slot is, on a sample of rows spread over all texts."""
     rows = _rows(pairs, slot, lag, aligned)
-    return forensics.examine(rows) if len(rows.s) else {"how": "unknown", "rows": 0}
+    return forensics.examine(rows) if len(rows.s) >= ENOUGH else {"how": "unknown", "rows": len(rows.s)}
 
 
 def _rows(pairs: Pairs, slot: int, lag: int, aligned: int) -> forensics.Rows:
-    """A random sample of about SAMPLE_TOKENS rows, fewer where they are wide; always the same."""
+    """A random sample of about SAMPLE_TOKENS rows, fewer where they are wide; always the same. From row FIRST on: the
+    first rows are unlike all others, and the same in many texts."""
     pick, parts = torch.Generator().manual_seed(0), []
     for pair in pairs():
         budget = min(SAMPLE_TOKENS, SAMPLE_BYTES // (4 * pair.training[0].shape[-1]))
-        low, high = max(0, -lag), max(max(0, -lag), min(pair.tokens, pair.tokens - lag))
+        low, high = max(FIRST, -lag), max(FIRST, -lag, min(pair.tokens, pair.tokens - lag))
         which = (torch.rand(pair.tokens, generator=pick)[low:high] < budget / aligned).nonzero()[:, 0] + low
         states = [pair.serving[slot][which + lag].float(), *(t[which].float() for t in pair.training)]  # [rows, Ht] each
         parts.append((which, torch.full_like(which, pair.sequence), states))

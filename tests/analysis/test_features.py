@@ -50,7 +50,8 @@ def test_vllm_fed_what_the_demo_says(training, story, best):
     for cell in document["best_cells"]:
         assert cell["noise"] and cell["clear"] and cell["relative_error"] < 0.02 and cell["cosine"] > 0.999
         assert cell["next_error"] > 0.6
-    assert all(slot["drift"]["after"] < 0.03 for slot in document["forensics"])
+    for slot in document["forensics"]:
+        assert (slot["how"], slot["share"], slot["break"]) == ("match", 1.0, None) and slot["error"] < 0.02
     assert {len(column) for column in columns.values()} == {12 * 1623}
     which = (columns["training_slot"] == 1) & (columns["serving_slot"] == best.index(2))
     cell = next(c for c in document["best_cells"] if c["training_state"] == 2)
@@ -83,8 +84,8 @@ def test_one_shifted_slot_is_named(training):
 def test_scale_norm_residual_and_block_order_are_told_apart(training):
     scaled, _ = run(training, changed(training, lambda m, t: t.float() * (2.5 if m == 1 else 1.0)))
     assert scaled["best"] == [0, 2, 15] and scaled["best_cells"][1]["scaled"]
-    channel = scaled["forensics"][1]["channel"]
-    assert channel["weight"] == pytest.approx(2.5, rel=1e-3) and channel["spread"] < 1e-3 and channel["error"] < 1e-3
+    found = scaled["forensics"][1]
+    assert found["how"] == "scaled" and found["weight"] == pytest.approx(2.5, rel=1e-3) and found["error"] < 1e-3
 
     weight = torch.linspace(0.2, 3.0, 576)
 
@@ -92,17 +93,17 @@ def test_scale_norm_residual_and_block_order_are_told_apart(training):
         t = t.float()
         return t * torch.rsqrt(t.square().mean(-1, keepdim=True) + 1e-5) * weight
 
-    found = run(training, changed(training, normed))[0]["forensics"][2]["normed"]
-    assert found["error"] < 1e-3 and found["training_slot"] == 2
+    found = run(training, changed(training, normed))[0]["forensics"][2]
+    assert found["how"] == "normed" and found["error"] < 1e-3 and found["training_slot"] == 2
 
     bare = [[t[0], t[1].float() - t[0].float(), t[2].float() - t[1].float()] for t in training]
-    found = run(training, bare)[0]["forensics"][2]["residual"]
-    assert (found["training_slot"], found["missing"]) == (2, 1) and found["error"] < 0.01
+    found = run(training, bare)[0]["forensics"][2]
+    assert (found["how"], found["training_slot"], found["missing"]) == ("residual", 2, 1) and found["error"] < 0.01
 
     halves = changed(training, lambda m, t: torch.cat([t[:, 288:], t[:, :288]], dim=1))
     document, _ = run(training, halves)
-    assert document["forensics"][1]["blocks"]["order"] == [*range(8, 16), *range(8)]
-    assert document["forensics"][1]["blocks"]["training_slot"] == 1
+    found = document["forensics"][1]
+    assert (found["how"], found["order"], found["training_slot"]) == ("blocks", [1, 0], 1)
 
 
 def test_noise_is_not_systematic_and_drift_has_a_position(training):
@@ -119,8 +120,43 @@ def test_noise_is_not_systematic_and_drift_has_a_position(training):
     def late(m, t):
         return torch.cat([t[:100], noisy(m, t)[100:]]) if len(t) > 100 else t
 
-    found = run(training, changed(training, late))[0]["forensics"][1]["drift"]
-    assert found["position"] == 100 and found["after"] > 0.05 > found["before"]
+    found = run(training, changed(training, late))[0]["forensics"][1]["break"]
+    assert found["kind"] == "split" and found["position"] == 100 and found["after"] > 0.05 > found["before"]
+
+
+def test_torn_rows_are_told_by_where_they_stand(training):
+    def torn(rows):
+        def change(m, t):
+            out = t.clone()
+            which = rows(len(t))
+            out[which] = t.flip(0)[which]
+            return out
+
+        return [each["break"] for each in run(training, changed(training, change))[0]["forensics"]]
+
+    for found in torn(lambda n: slice(31, None, 32)):
+        assert (found["kind"], found["chunk"], found["places"]) == ("chunk", 32, [31, 31])
+    here = torch.Generator().manual_seed(4)
+    for found in torn(lambda n: torch.rand(n, generator=here) < 0.15):
+        assert found["kind"] == "scattered" and 0.1 < found["share"] < 0.2
+    swapped = [*training[:5], training[6], training[5], training[7]]
+    n = [min(len(a[0]), len(b[0])) for a, b in zip(training, swapped, strict=True)]
+    served = [[t[:m] for t in text[:3]] for text, m in zip(swapped, n, strict=True)]
+    for each in run([[t[:m] for t in text] for text, m in zip(training, n, strict=True)], served)[0]["forensics"]:
+        assert each["break"]["kind"] == "texts" and each["break"]["texts"] == [5, 6] and each["how"] == "match"
+
+
+def test_a_fault_shows_through_torn_and_noisy_rows(training):
+    torch.manual_seed(5)
+    weight = torch.linspace(0.2, 3.0, 576)
+
+    def change(m, t):
+        t = t.float()
+        normed = t * torch.rsqrt(t.square().mean(-1, keepdim=True) + 1e-5) * weight
+        return torch.cat([normed[:60], normed.flip(0)[60:]])
+
+    found = run(training, changed(training, change))[0]["forensics"][2]
+    assert (found["how"], found["training_slot"]) == ("normed", 2) and found["break"]["position"] == 60
 
 
 def test_repeated_rows_are_counted_where_training_does_not_repeat(training):

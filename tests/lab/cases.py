@@ -59,7 +59,7 @@ PAIRS = (
     ("blocks: 4 shards reversed", "scaled: all by 2"),
     ("order (15, 2, 0)", "blocks: 2 halves"),
     ("noise of 15 % everywhere", "other tokens from position 100"),
-    ("no system prompt", "scaled: all by 2"),
+    ("thinking text in the answer's head", "scaled: all by 2"),
     ("scaled: slot 0 by sqrt(H)", "a tenth of the rows of other tokens"),
 )
 
@@ -72,4 +72,5 @@ def pairs() -> list[Fault]:
 
 def _pair(of: Sequence[Fault]) -> Fault:
     names = tuple(name for fault in of for name in fault.names)
-    return Fault(" + ".join(fault.title for fault in of), names, both(*(fault.change for fault in of)), names)
+    change, felt = both(*(fault.change for fault in of)), all(fault.felt for fault in of)
+    return Fault(" + ".join(fault.title for fault in of), names, change, names, felt)

@@ -27,6 +27,7 @@ class Fault:
     names: tuple[str, ...]
     change: Change
     all: tuple[str, ...] = ()
+    felt: bool = True  # the loss must be told as an error (False: other texts, whose loss proves nothing)
 
 
 def rewritten(rewrite: Rewrite, slots: Sequence[int] = (0, 1, 2)) -> Change:
@@ -80,19 +81,20 @@ def unseen(lab: Healthy, case: Case) -> None:
 
 
 def beside(slots: Sequence[int]) -> Change:
-    """The state after one more layer: HF[k] and what a layer adds to it, made of this and the tokens before."""
+    """The state after one more layer: HF[k] and what a layer adds to it, made of this and the tokens before. Sizes as
+    measured on the demo's target: 0.39 of HF[2], 0.29 of HF[15], half of it along the stream; HF[1] is 15 times HF[0]."""
 
     def change(_: Healthy, case: Case) -> None:
         width = case.serving[0].states[0].shape[1]
-        for slot in slots:
+        for slot, size in zip(slots, ((15.0, 0.39, 0.29)[slot] for slot in slots), strict=True):
             noise = rng(slot + 5)
             up, down = (torch.randn(width, width, generator=noise) / width**0.5 for _ in range(2))
             for text in case.serving:
                 state = text.states[slot].float()
                 x = state / state.pow(2).mean(-1, keepdim=True).sqrt()
                 before = x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None]
-                added = torch.tanh((x + before) @ up) @ down  # [S, Ht]
-                added *= 0.35 * state.norm(dim=-1, keepdim=True) / added.norm(dim=-1, keepdim=True)
+                added = torch.tanh((x + before) @ up) @ down + 0.3 * (slot > 0) * x  # [S, Ht]
+                added *= size * state.norm(dim=-1, keepdim=True) / added.norm(dim=-1, keepdim=True)
                 text.states[slot] = like(state + added, text.states[slot])
 
     return change
@@ -310,10 +312,12 @@ def others(_: Healthy, case: Case) -> None:
 
 
 def tokens() -> Iterator[Fault]:
-    differ = ("tokens-differ",)
-    yield Fault("no first token", differ, edited(slice(0, 1)))
-    yield Fault("one more token in front", differ, edited(slice(0, 0), (2,)))
-    yield Fault("another system prompt", differ, edited(slice(3, 20), (504, 905, 553, 253, 1695)))
-    yield Fault("no system prompt", differ, edited(slice(1, 22)))
-    yield Fault("thinking text in the answer's head", differ, edited(slice(36, 36), (44, 18, 99, 250, 44, 18)))
-    yield Fault("texts turned around", differ, others)
+    for title, change in (
+        ("no first token", edited(slice(0, 1))),
+        ("one more token in front", edited(slice(0, 0), (2,))),
+        ("another system prompt", edited(slice(3, 20), (504, 905, 553, 253, 1695))),
+        ("no system prompt", edited(slice(1, 22))),
+        ("thinking text in the answer's head", edited(slice(36, 36), (44, 18, 99, 250, 44, 18))),
+        ("texts turned around", others),
+    ):
+        yield Fault(title, ("tokens-differ",), change, felt=False)

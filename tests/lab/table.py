@@ -37,7 +37,7 @@ class Row:
         """A fault is named first, and as an error where it costs acceptance; a harmless case has no error."""
         if not self.fault.names:
             return not self.errors
-        felt = not self.cost or self.cost < FELT or self.first in self.errors
+        felt = not self.fault.felt or not self.cost or self.cost < FELT or self.first in self.errors
         told = [f["id"] for f in self.document["findings"]]
         return self.first in self.fault.names and felt and set(self.fault.all) <= set(told)
 

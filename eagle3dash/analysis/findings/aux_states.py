@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from eagle3dash.analysis.findings.evidence import Evidence, Label
-from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, feature_severity, listed, triples
+from eagle3dash.analysis.findings.told import accept_lengths, feature_severity, listed, triples
 from eagle3dash.analysis.findings.wiring import Slot
 from eagle3dash.formats.engines.states import default_states, settings
 from eagle3dash.records import Finding, Gap
@@ -25,7 +25,7 @@ def wrong_aux_states(e: Evidence) -> list[Finding | Gap]:
     if w.slots:
         strange = [slot for slot in w.slots if slot.how in ("unknown", "near")]
         others = Counter(slot.state for slot in w.slots if slot not in strange) - Counter(w.trained)  # a state twice, too
-        if others or (strange and feature_loss_shown(e)):  # a slot that equals no state and costs nothing is no fault
+        if others or strange:
             return [_finding(e, tuple(slot.state for slot in w.slots), strange)]
         return []
     believed = w.served or (w.declared if w.proved else None)

@@ -14,12 +14,13 @@ from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.slots import GRID
 from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, feature_severity, listed
 from eagle3dash.analysis.findings.wiring import Slot
-from eagle3dash.records import Finding, Gap
+from eagle3dash.records import Finding, Gap, Severity
 
 QUANTISED = 0.03  # relative error above what bf16 rounding leaves (0.005..0.015 on the demo's 30 layers)
 SCALED = 0.02  # a factor that near to 1 is none
 REPEATED = 0.01  # share of rows
 IN_PROMPT = 0.5  # share of pairs
+ROLES = ("training", "serving")
 
 
 def corrupt_features(e: Evidence) -> list[Finding | Gap]:
@@ -47,13 +48,20 @@ def tokens_differ(e: Evidence) -> list[Finding | Gap]:
     if told is None or not (told["differing_pairs"] or told["unpaired_serving"]):
         return []
     keys = "aligned_tokens", "compared_tokens", "serving_tokens", "pairs", "differing_pairs", "differ_in_prompt"
-    evidence = {key: told[key] for key in keys}
+    evidence = {key: told[key] for key in (*keys, "same_ends")}
     evidence |= {"unpaired_serving": len(told["unpaired_serving"]), "first_difference": told["first_difference"]}
+    differing = told["differing_pairs"] + len(told["unpaired_serving"])
+    same_answers = told["same_ends"] >= IN_PROMPT * differing
+    severity: Severity = "error" if same_answers and feature_loss_shown(e) else "warning"
+    at = (told["first_difference"] or {}).get("position")
+    if same_answers:
+        (a, b), (c, d) = (told["first_difference"][f"{role}_span"] for role in ROLES)
+        title = f"The same answers behind other prompts: {d - c} tokens at {at} in serving where training has {b - a}"
+        return [Finding("tokens-differ", severity, title, evidence, fixes.OTHER_TOKENS)]
     if told["aligned_tokens"] == 0:
         title = "The serving capture has other token ids than the training capture, from the first token on"
         return [Finding("tokens-differ", "warning", title, evidence, fixes.OTHER_TOKENS)]
     if told["differ_in_prompt"] >= IN_PROMPT * max(1, told["pairs"]):
-        at = told["first_difference"]["position"]
         title = f"{told['differ_in_prompt']} of {told['pairs']} prompts differ between captures, the first at token {at}"
         return [Finding("tokens-differ", "warning", title, evidence, fixes.OTHER_TOKENS)]
     title = f"The captures' texts agree for {told['aligned_tokens']} of {told['serving_tokens']} tokens, then part ways"
@@ -109,7 +117,7 @@ def precision_loss(e: Evidence) -> list[Finding | Gap]:
     if not noisy:
         return []
     worst, grid = max(_error(slot) for slot in noisy), [s for s in noisy if s.numbers["levels"] < GRID]
-    title = f"Serving features equal the training features only to {worst:.1%}, in slots {_slots(noisy)}: more than bf16 rounding"
+    title = f"Serving features equal training's only to {worst:.1%}, in slots {_slots(noisy)}: more than bf16 rounding"
     if grid:
         title += "; their values lie on a coarse grid"
     evidence = {"relative_error": {s.slot: _error(s) for s in e.wiring.slots}, "by_slot": _told(noisy), **accept_lengths(e)}
@@ -134,7 +142,7 @@ def drifting_features(e: Evidence) -> list[Finding | Gap]:
 
 def breaks(e: Evidence, *kinds: str) -> dict[int, dict[str, Any]]:
     """Slot -> where its rows are wrong, for the slots that feed fc and whose other rows are explained."""
-    known = {s.slot: s.numbers.get("break") for s in e.wiring.slots if s.how != "unknown"}
+    known = {s.slot: s.numbers.get("break") for s in e.wiring.slots if s.how not in ("unknown", "near")}
     return {slot: found for slot, found in known.items() if found and found["kind"] in kinds}
 
 

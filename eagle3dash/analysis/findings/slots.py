@@ -20,6 +20,7 @@ GROWTH = (1.3, 8.0)  # error of a slot of rounded weights, of that of a slot hal
 LEAN = 0.3  # change of the norm, of the error: more than rounding does
 EMBEDDING = 0.15  # no rounding of an embedding table is that far off
 OUTPUT_SIZE, OUTPUT_COSINE = 0.6, 0.85  # of a layer's output against the stream it is added to
+EXPLAINED = 0.3  # error above which no scale or norm explains a slot
 ADDED = ("normed", "channel", "residual", "blocks", "scaled")
 
 Told = tuple[int, Any, str, dict[str, Any]]  # slot, state, how, numbers
@@ -37,15 +38,15 @@ def identified(features: dict[str, Any], fed: Sequence[int], trained: Sequence[A
         numbers = {key: cell[key] for key in ("relative_error", "next_error", "cosine", "norm_ratio")}
         numbers |= {key: value for key, value in test.items() if key not in ("how", "nearest", "serving_slot")}
         state = states[test["training_slot"]] if "training_slot" in test else None
-        if test["how"] in ADDED:
+        if test["how"] in ADDED and (test["error"] or 0.0) < EXPLAINED:
             out.append((slot, state, test["how"], numbers))
         elif test["how"] == "match":
             how = "match" if test["error"] is None or test["error"] < NOISE else "near" if layers else "noisy"
             out.append((slot, state, how, numbers))
         else:
-            own = states.index(trained[place]) if trained and len(trained) == len(fed) and trained[place] in states else None
-            how = "output" if own is not None and _output(test, own) else "unknown"
-            out.append((slot, trained[place] if how == "output" else None, how, numbers | {"nearest_state": state}))
+            own = trained[place] if trained and len(trained) == len(fed) and trained[place] in states else None
+            how = "output" if own is not None and _output(test, states.index(own)) else "unknown"
+            out.append((slot, own if how == "output" else None, how, numbers | {"nearest_state": state}))
     return out
 
 

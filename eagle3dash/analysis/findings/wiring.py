@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eagle3dash.analysis.features import ENOUGH
 from eagle3dash.analysis.findings import slots
 from eagle3dash.analysis.findings.lengths import of_row
 from eagle3dash.formats.engines.states import engine_name, states_of
@@ -123,7 +124,7 @@ def _declared(e: Evidence) -> tuple[Label, ...] | None:
 def served_slots(e: Evidence, trained: tuple[Label, ...] | None) -> tuple[Slot, ...]:
     """Every slot of the serving capture that feeds fc, identified by its features."""
     found = e.features
-    if found is None or not found["aligned_tokens"]:
+    if found is None or any(each["rows"] < ENOUGH for each in found.get("forensics") or [{"rows": 0}]):
         return ()
     return tuple(Slot(*each) for each in slots.identified(found, fed_slots(e), trained))
 
