@@ -4,7 +4,8 @@ from eagle3dash.charts.changes import changes, drawn
 
 
 def row(name, length, family="norms", clear=False, on=()):
-    told = {"change": name, "name": " + ".join((*on, name)), "family": family, "on": list(on), "clear": clear, "exact": True}
+    told = {"change": name, "name": " + ".join((*on, name)), "family": family, "on": list(on), "clear": clear}
+    told |= {"exact": True}
     numbers = {"difference": length - 1.5, "difference_low": length - 1.6, "difference_high": length - 1.4}
     return {**told, **numbers, "row_accept_length": length, "low": length - 0.1, "high": length + 0.1} | {
         "accept_length": length,

@@ -29,7 +29,7 @@ def engine_loss(e: Evidence) -> list[Finding | Gap]:
     if not found.shown and found.share < 2 * LOSS:
         return []
     many = (e.replays["serving"].get("texts") or 0) >= TEXTS
-    severity: Severity = "error" if found.shown and many and found.share >= SEVERE and not _sampled(e) else "warning"
+    severity: Severity = "error" if found.shown and many and found.share >= SEVERE and not sampled(e) else "warning"
     title = f"The engine loses {found.share:.0%} of the drafted tokens that its own features would give"
     if not found.shown or not many:
         title += ", as far as so few texts tell"
@@ -48,7 +48,7 @@ def later_steps_loss(e: Evidence) -> list[Finding | Gap]:
     title = f"Step 0 is accepted as in the replay ({served[0]:.0%}), later steps are not"
     evidence = {"served_survival": served, "replayed_survival": replayed, "rounds": e.served["rounds"], **accept_lengths(e)}
     shown = e.engine_loss is not None and e.engine_loss.share >= LOSS
-    return [Finding("later-steps-loss", "error" if shown and not _sampled(e) else "warning", title, evidence, fixes.LATER)]
+    return [Finding("later-steps-loss", "error" if shown and not sampled(e) else "warning", title, evidence, fixes.LATER)]
 
 
 def position_cliff(e: Evidence) -> list[Finding | Gap]:
@@ -85,6 +85,6 @@ def _temperature(e: Evidence) -> float | None:
     return None if found is None else float(found)
 
 
-def _sampled(e: Evidence) -> bool:
+def sampled(e: Evidence) -> bool:
     """Replays are greedy: at a temperature some loss is expected."""
     return bool(_temperature(e))

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from eagle3dash.analysis.findings import drafter_file, fixes
-from eagle3dash.analysis.findings.engine import LOSS as ENGINE_LOSS
-from eagle3dash.analysis.findings.engine import SEVERE
+from eagle3dash.analysis.findings import drafter_file, engine, fixes
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.lengths import LOSS
 from eagle3dash.formats.engines.states import SHOWN, engine_name
@@ -58,6 +57,13 @@ def wrong_vocab_map(e: Evidence) -> list[Finding | Gap]:
         return stored
     known = {**stored[0].evidence, **played[0].evidence} if stored else played[0].evidence
     return [Finding(played[0].id, played[0].severity, played[0].title, known, played[0].fix)]
+
+
+def engine_loss(e: Evidence) -> list[Finding | Gap]:
+    """The loss, with the changes whose replay accepts what the server accepts."""
+    fits = [row["change"] for row in candidates(e)]
+    found = engine.engine_loss(e)
+    return [replace(each, evidence={**each.evidence, "replays_like_the_server": fits}) for each in found] if fits else found
 
 
 # ---- what was it trained with --------------------------------------------------------------------------------------
@@ -136,7 +142,7 @@ def served_with(e: Evidence) -> list[Finding]:
         f"The server accepts what a replay gives with {row['change']}: {row['accept_length']:.2f} tokens a round, served "
         f"{loss.after.value:.2f}, as its files say {loss.before.value:.2f}"
     )
-    severity: Severity = "error" if loss.shown and loss.share >= SEVERE else "warning"
+    severity: Severity = "warning" if engine.sampled(e) else "error"
     told = ("accept_length", "survival", "rounds")
     evidence = {
         "change": row["change"],
@@ -154,7 +160,7 @@ def candidates(e: Evidence) -> list[Row]:
     """Changes that turn the replay on serving features into what was served, the nearest first. None where the replay as
     it is fits, or loses nothing."""
     document, loss = e.changes.get("serving"), e.engine_loss
-    if document is None or loss is None or loss.share < ENGINE_LOSS or _off(document["baseline"], e) <= FITS:
+    if document is None or loss is None or loss.share < engine.LOSS or _off(document["baseline"], e) <= FITS:
         return []
     rows = [row for row in document["rows"] if row["sets"].keys() <= CAUSES.keys() and not set(FEEDS) & row["sets"].keys()]
     fits = [(off, row) for row in rows if (off := _off(row, e)) <= FITS]

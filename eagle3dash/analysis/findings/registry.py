@@ -73,7 +73,7 @@ CHECKS = (
     ),
     Check("unused-weights", "drafter file", "weights without a place", ("drafter",), drafter_file.unused_weights),
     Check("later-steps-loss", "engine", "steps after the first", REPLAYED, engine.later_steps_loss),
-    Check("engine-loss", "engine", "replay on serving features against served", REPLAYED, engine.engine_loss),
+    Check("engine-loss", "engine", "replay on serving features against served", REPLAYED, misread.engine_loss),
     Check("pinned-acceptance", "engine", "an accept length of exactly 1", ("log",), logs.pinned_acceptance),
     Check("dead-acceptance", "engine", "an accept length just above 1", ("log",), logs.dead_acceptance),
     Check("too-good-acceptance", "engine", "everything accepted", ("log",), logs.too_good_acceptance),

@@ -93,7 +93,7 @@ class Search:
         return not self.guided or (known and trying.falls_short(self.served, length))
 
     def _try(self, stage: Stage, wired: Wired, as_is: dict[int, Outcome], which: Sequence[int]) -> None:
-        """Adds the trial of the last change of `wired`, while it may gain. Nothing where its tensors don't fit."""
+        """Adds the trial of the last change of `wired`, of a sample only while it may gain. None where it can't be made."""
         bench, change, before = self.bench, wired.on[-1], len(stage.trials)
         pair = Tally(bench.steps), Tally(bench.steps)
         try:
@@ -102,7 +102,7 @@ class Search:
                 pair[1].add(*as_is[index])
                 exact = bench.everything and pair[0].sequences == len(bench.all)
                 stage.trials[before:] = [Trial(_told(change), *pair, exact)]
-                if stage.trials[-1].lost and not exact:
+                if which is not bench.all and stage.trials[-1].lost:
                     break
         except Cancelled:
             raise
