@@ -97,6 +97,8 @@ def diagnose(document: dict[str, Any]) -> str:
     gaps = document["could_not_check"]
     if gaps:
         parts.append("could not check:\n" + table(("", "needs"), [(gap["id"], gap["needs"]) for gap in gaps]))
+    passed = [row["id"] for row in document["checked"] if row["status"] == "passed"]
+    parts.append(_wrap(f"checked, nothing found: {', '.join(passed) or 'nothing'}"))
     return "\n\n".join(parts)
 
 

@@ -26,6 +26,7 @@ class Evidence:
     """Everything about one run. All accept lengths in it are on the same K = steps.
 
     replays: documents by name, "training" and "serving" (default slots), "best" (the sweep's best, where it is another).
+    texts: of both captures' token ids ("mask", "unlike": see `analysis.texts`).
     sweep: of the training capture. changes: documents by capture (see `analysis.changes.document`). gaps: for a part that
     could not be answered ("training", "serving", "sweep", "features"), a dict with "message" and "needs".
     """
@@ -41,6 +42,7 @@ class Evidence:
     sweep: dict[str, Any] | None = None
     changes: dict[str, dict[str, Any]] = field(default_factory=dict)
     features: dict[str, Any] | None = None
+    texts: dict[str, Any] = field(default_factory=dict)
     gaps: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @cached_property

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from eagle3dash.analysis.findings import aux_states, dependence, drafter_file, engine, features, logs, misread, training
+from eagle3dash.analysis.findings import (
+    aux_states,
+    dependence,
+    drafter_file,
+    engine,
+    features,
+    logs,
+    misread,
+    texts,
+    training,
+)
 from eagle3dash.analysis.findings.evidence import Check, Evidence
 
 ADD = {
@@ -92,6 +102,8 @@ CHECKS = (
         ("drafter", "training", "replay_training"),
         training.drafter_weak,
     ),
+    Check("loss-mask-shifted", "training", "edges of the loss mask", ("training",), texts.loss_mask_shifted),
+    Check("off-distribution", "training", "served text, training text", ("training", "serving"), texts.off_distribution),
     Check("speed-not-acceptance", "engine", "windows without CUDA graphs", ("log",), logs.speed_not_acceptance),
     Check("metric-definition", "engine", "what the log's words mean", ("log",), logs.metric_definition),
 )

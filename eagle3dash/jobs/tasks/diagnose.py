@@ -14,6 +14,7 @@ from eagle3dash.jobs.answers import Answer
 from eagle3dash.jobs.payloads import ROLES
 from eagle3dash.jobs.tasks import changes, features, replay, sweep
 from eagle3dash.jobs.tasks.parts import Gathering
+from eagle3dash.jobs.tasks.texts import texts
 from eagle3dash.records import Import, Progress, from_json
 
 TASKS = {"replay": replay.run, "sweep": sweep.run, "features": features.run, "changes": changes.run}
@@ -38,6 +39,7 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
         sweep=documents.get("sweep"),
         features=documents.get("features"),
         changes={role: found for role in ROLES if (found := documents.get(f"changes of {role}"))},
+        texts=texts(payload, device),
         gaps=gathering.gaps,
     )
     return Answer(payload["key"], "diagnose", payload["args"], diagnose(evidence), parts=tuple(gathering.made))

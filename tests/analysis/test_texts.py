@@ -1,0 +1,50 @@
+"""Token ids alone: masks off by one, served text unlike training text; and what chance does to both."""
+
+import numpy as np
+
+from eagle3dash.analysis.findings import Evidence
+from eagle3dash.analysis.findings.texts import loss_mask_shifted, off_distribution
+from eagle3dash.analysis.texts import mask_edges, unlike
+from eagle3dash.records import Gap
+
+HEAD, END, NEWLINE = [1, 500, 501, 198], 2, 198
+
+
+def chats(count, shift=0, seed=0):
+    """Chats of one template: head, prompt, head, answer, end, newline; the mask covers answer and end, moved by `shift`."""
+    draw, texts = np.random.default_rng(seed), []
+    for _ in range(count):
+        prompt, answer = draw.integers(10, 400, 12).tolist(), draw.integers(10, 400, 30).tolist()
+        tokens = np.array([*HEAD, *prompt, END, NEWLINE, *HEAD, *answer, END, NEWLINE])
+        mask = np.zeros(len(tokens), dtype=np.uint8)
+        start = len(HEAD) * 2 + len(prompt) + 2
+        mask[start + shift : start + shift + len(answer) + 1] = 1
+        texts.append((tokens, mask))
+    return texts
+
+
+def test_a_mask_off_by_one_is_told_with_its_direction():
+    assert [mask_edges(chats(20, shift))["shift"] for shift in (-1, 0, 1)] == [-1, 0, 1]
+    late = loss_mask_shifted(Evidence(4, texts={"mask": mask_edges(chats(20, 1))}))
+    assert late[0].id == "loss-mask-shifted" and "late" in late[0].title
+    assert loss_mask_shifted(Evidence(4, texts={"mask": mask_edges(chats(20))})) == []
+
+
+def test_what_the_tokens_do_not_tell_is_not_told():
+    assert mask_edges(chats(5, 1))["shift"] is None  # few answers
+    same = [(np.array([*HEAD, 30, 31, 32, END]), np.array([0] * 4 + [1] * 4))] * 20  # all answers begin alike
+    assert mask_edges(same)["shift"] is None
+    assert isinstance(loss_mask_shifted(Evidence(4, texts={"mask": mask_edges(same)}))[0], Gap)
+
+
+def test_texts_of_another_kind_are_told_from_those_of_chance():
+    draw = np.random.default_rng(1)
+    english = [draw.zipf(1.5, 200) % 1000 for _ in range(24)]
+    code = [draw.zipf(1.5, 200) % 1000 + 700 for _ in range(12)]
+    assert not unlike(english[:12], english[12:])["differ"]
+    found = unlike(english[:12], code)
+    assert found["differ"] and found["divergence_bits"] > found["by_chance"]
+    assert unlike(english[:12], code) == found
+    assert unlike(english[:5], code) is None
+    assert off_distribution(Evidence(4, texts={"unlike": found}))[0].severity == "warning"
+    assert not unlike(english[:12], [text.copy() for text in english[:12]])["differ"]  # the same texts again
