@@ -86,7 +86,7 @@ class Queue:
         return self._enqueue("import", run, args, imports.key(run, args))
 
     def load_demo(self) -> int:
-        """A job id for bringing in the demo."""
+        """A job id for bringing in the demo; the diagnosis of its runs follows by itself."""
         return self._enqueue("demo", None, {}, "demo")
 
     def retry(self, job: int) -> int:
@@ -197,6 +197,8 @@ class Queue:
         progress, args = self._progress(work), work.args
         if work.kind == "demo":
             self._brought[work.job] = {"runs": demo.load(self._store, progress)}
+            for name in self._brought[work.job]["runs"]:  # so that the demo shows what it is there to show
+                self.submit(Question("diagnose", name))
         else:
             where = args["paths"], work.run, args["as"], args["states"]
             told = self._brought[work.job] = imports.bring_in(self._store, *where, progress)
