@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tests.lab import faults, logs
+from tests.lab import drafters, faults, logs
 from tests.lab.faults import Fault
 from tests.lab.harmless import harmless
 from tests.lab.healthy import Case, Change, Healthy
@@ -21,16 +21,23 @@ def features() -> list[Fault]:
 
 def everything(turn: int = 0) -> list[Fault]:
     """All cases. `turn` moves the logs on by so many."""
-    return [*with_logs(features(), turn), *logs.engines(), *with_logs(pairs(), turn), *harmless()]
+    return [*with_logs(features(), turn), *logs.engines(), *of_the_file(), *with_logs(pairs(), turn), *harmless()]
+
+
+def of_the_file() -> list[Fault]:
+    """Faults of the drafter's file, beside a log of what it gives, or none."""
+    both_logs = (("vLLM log", logs.vllm), ("no log", None))
+    found = enumerate(drafters.drafters())
+    return [_beside(fault, *both_logs[number % 2]) for number, fault in found]
+
+
+def _beside(fault: Fault, name: str, log: object) -> Fault:
+    return replace(fault, title=f"{fault.title} [{name}]", change=both(logged(log), fault.change))
 
 
 def with_logs(found: Iterable[Fault], turn: int = 0) -> list[Fault]:
     """The same faults, each beside one of the logs."""
-    out = []
-    for number, fault in enumerate(found, turn):
-        name, log = LOGS[number % len(LOGS)]
-        out.append(replace(fault, title=f"{fault.title} [{name}]", change=both(logged(log), fault.change)))
-    return out
+    return [_beside(fault, *LOGS[number % len(LOGS)]) for number, fault in enumerate(found, turn)]
 
 
 def logged(log: object) -> Change:

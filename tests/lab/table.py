@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -67,3 +68,15 @@ def tried(lab: Healthy, faults: Iterable[Fault]) -> list[Row]:
         fault.change(lab, case)
         rows.append(Row(fault, lab.diagnose(case)))
     return rows
+
+
+def confusion(rows: Iterable[Row]) -> list[str]:
+    """Lines: how often which finding was told first, for each that was right to tell; then the shares."""
+    rows = list(rows)
+    counts = Counter(("/".join(row.fault.names) or "harmless", row.first if row.told else "nothing") for row in rows)
+    lines = ["", f"{'done':<44} {'told first':<24} cases"]
+    lines += [f"{done:<44} {told:<24} {n}" for (done, told), n in sorted(counts.items())]
+    for name, part in (("faults", [r for r in rows if r.fault.names]), ("harmless", [r for r in rows if not r.fault.names])):
+        if part:
+            lines.append(f"{name}: {sum(row.right for row in part)} of {len(part)} right")
+    return lines

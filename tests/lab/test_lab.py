@@ -7,7 +7,7 @@ from tests.lab.cases import everything
 from tests.lab.healthy import Healthy
 from tests.lab.table import tried
 
-TEXTS = (1, 4, 7)
+TEXTS = (1, 7)  # the two short ones: a case must take about a second
 SOME = (
     "states (2, 15, 27) [",
     "one layer further in slots (1, 2)",
@@ -18,17 +18,13 @@ SOME = (
     "blocks: 3 shards",
     "scaled: all by 0.25 [",
     "int4 by row",
-    "last row of each chunk",
-    "moved from position 128",
-    "two texts swapped",
-    "no system prompt [",
-    "vLLM: every step at 30",
+    "a fifth of the rows",
+    "another system prompt",
     "vLLM: no step after",
     "log alone: dead",
     "states (2, 15, 27) + shifted",
-    "post-norm in slot 2 + noise",
 )
-FINE = ("healthy", "serving in float32", "noise of another", "fewer serving", "answers that", "weak drafter: all")
+FINE = ("healthy", "serving in float32", "noise of another", "answers that part")
 CASES = [f for f in everything() if f.title.startswith(SOME if f.names else FINE)]
 
 
