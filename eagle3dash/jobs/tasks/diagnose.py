@@ -42,7 +42,9 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
         texts=texts(payload, device),
         gaps=gathering.gaps,
     )
-    return Answer(payload["key"], "diagnose", payload["args"], diagnose(evidence), parts=tuple(gathering.made))
+    reading = evidence.spec_of.reading if evidence.spec_of else None
+    document = diagnose(evidence) | {"reading": reading}
+    return Answer(payload["key"], "diagnose", payload["args"], document, parts=tuple(gathering.made))
 
 
 def _best(payload: dict[str, Any], documents: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
