@@ -17,6 +17,7 @@ from plotly.offline import get_plotlyjs
 from eagle3dash.analysis.report import Section, Table, sections, short
 from eagle3dash.charts import waterfall
 from eagle3dash.charts.acceptance import by_position, by_role
+from eagle3dash.charts.changes import changes
 from eagle3dash.charts.features import heatmap
 from eagle3dash.charts.layers import combinations
 from eagle3dash.charts.theme import Chart
@@ -74,6 +75,7 @@ def pictures(document: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list
         charts.append(combinations(shown, document["steps"], trained, served))
     if parts.get("features", {}).get("cells"):
         charts.append(heatmap(parts["features"], "relative_error"))
+    charts += [changes(rows, document["steps"], role) for role, rows in document["changes"].items() if rows]
     return charts
 
 
