@@ -17,7 +17,6 @@ from tests.lab.cases import everything
 from tests.lab.healthy import Healthy
 from tests.lab.table import Row, confusion, tried
 
-
 TEXTS = (1, 4, 7)
 
 

@@ -120,7 +120,8 @@ def only(*kinds: str) -> Change:
 
 def engines() -> Iterator[Fault]:
     """Faults of the engine, on healthy features."""
-    lost, later, alone = ("engine-loss",), ("later-steps-loss",), ("dead-acceptance",)
+    lost, alone = ("engine-loss",), ("dead-acceptance",)
+    later = ("later-steps-loss", "wrong-feedback-norm")  # the second where that reading explains what was served
     for name, write in (("vLLM", vllm), ("SGLang", sglang)):
         yield _engine(f"{name}: every step at 60 %", lost, lambda a, w=write: w(thinned(a, 0.6)))
         yield _engine(f"{name}: every step at 30 %", lost, lambda a, w=write: w(thinned(a, 0.3)))

@@ -76,7 +76,8 @@ def confusion(rows: Iterable[Row]) -> list[str]:
     counts = Counter(("/".join(row.fault.names) or "harmless", row.first if row.told else "nothing") for row in rows)
     lines = ["", f"{'done':<44} {'told first':<24} cases"]
     lines += [f"{done:<44} {told:<24} {n}" for (done, told), n in sorted(counts.items())]
-    for name, part in (("faults", [r for r in rows if r.fault.names]), ("harmless", [r for r in rows if not r.fault.names])):
+    for name in ("faults", "harmless"):
+        part = [row for row in rows if bool(row.fault.names) == (name == "faults")]
         if part:
             lines.append(f"{name}: {sum(row.right for row in part)} of {len(part)} right")
     return lines
