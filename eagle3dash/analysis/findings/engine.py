@@ -28,7 +28,7 @@ def engine_loss(e: Evidence) -> list[Finding | Gap]:
         return []
     if not found.shown and found.share < 2 * LOSS:
         return []
-    many = (e.replays["serving"].get("texts") or 0) >= TEXTS
+    many = e.replays["serving"].get("texts", TEXTS) >= TEXTS
     severity: Severity = "error" if found.shown and many and found.share >= SEVERE and not sampled(e) else "warning"
     title = f"The engine loses {found.share:.0%} of the drafted tokens that its own features would give"
     if not found.shown or not many:

@@ -82,9 +82,9 @@ CHECKS = (
         drafter_file.low_vocab_coverage,
     ),
     Check("unused-weights", "drafter file", "weights without a place", ("drafter",), drafter_file.unused_weights),
+    Check("pinned-acceptance", "engine", "an accept length of exactly 1", ("log",), logs.pinned_acceptance),
     Check("later-steps-loss", "engine", "steps after the first", REPLAYED, engine.later_steps_loss),
     Check("engine-loss", "engine", "replay on serving features against served", REPLAYED, misread.engine_loss),
-    Check("pinned-acceptance", "engine", "an accept length of exactly 1", ("log",), logs.pinned_acceptance),
     Check("dead-acceptance", "engine", "an accept length just above 1", ("log",), logs.dead_acceptance),
     Check("too-good-acceptance", "engine", "everything accepted", ("log",), logs.too_good_acceptance),
     Check("position-cliff", "engine", "one position far below the one before", ("log",), engine.position_cliff),
@@ -95,6 +95,7 @@ CHECKS = (
     Check("cache-loss", "engine", "acceptance after cached and new prompts", ("log",), dependence.cache_loss),
     Check("length-loss", "engine", "acceptance against prompt length", ("log",), dependence.length_loss),
     Check("first-round-loss", "engine", "first rounds of requests, later ones", ("log",), dependence.first_round_loss),
+    Check("metric-definition", "engine", "what the log's words mean", ("log",), logs.metric_definition),
     Check(
         "drafter-weak",
         "training",
@@ -105,7 +106,6 @@ CHECKS = (
     Check("loss-mask-shifted", "training", "edges of the loss mask", ("training",), texts.loss_mask_shifted),
     Check("off-distribution", "training", "served text, training text", ("training", "serving"), texts.off_distribution),
     Check("speed-not-acceptance", "engine", "windows without CUDA graphs", ("log",), logs.speed_not_acceptance),
-    Check("metric-definition", "engine", "what the log's words mean", ("log",), logs.metric_definition),
 )
 
 
@@ -124,7 +124,7 @@ def _have(need: str, e: Evidence) -> bool:
     known = {
         "log": e.served is not None,
         "features": e.features is not None,
-        "aligned": bool(e.features and e.features["aligned_tokens"]),
+        "aligned": bool(e.wiring.slots),
         "trained": e.wiring.trained is not None,
         "replay_training": "training" in e.replays,
         "replay_serving": "serving" in e.replays,
