@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Log:
-    """What a server wrote about acceptance. `settings`: start-up facts by name (model, dtype, tp, method, temperature...)."""
+    """What a server wrote about acceptance. `settings`: start-up facts by name (model, dtype, tp, method, ...)."""
 
     format: str
     engine: str | None

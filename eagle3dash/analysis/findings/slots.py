@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eagle3dash.analysis.features import NOISE
+from eagle3dash.analysis.matches import NOISE
 
 SHARED = 0.05  # share of the difference common to all tokens, above which it is no noise of activations
 GRID = 0.5  # different values in a row, of those in training's: a quantised state
