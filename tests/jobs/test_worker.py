@@ -38,7 +38,15 @@ def test_it_stays_warm_and_hands_back_frames(child, shared):
 def test_a_diagnosis_hands_back_its_parts_and_uses_known_ones(child, shared):
     asked = questions.payload(shared, Question("diagnose", "story-fixed"))
     answers = child.ask(asked, no_progress, threading.Event())
-    assert [answer.kind for answer in answers] == ["replay", "replay", "sweep", "features", "diagnose"]
+    assert [answer.kind for answer in answers] == [
+        "replay",
+        "replay",
+        "sweep",
+        "features",
+        "changes",
+        "changes",
+        "diagnose",
+    ]
     questions.keep(shared, "story-fixed", answers)
     again = questions.refreshed(shared, asked)
     assert [answer.kind for answer in child.ask(again, no_progress, threading.Event())] == ["diagnose"]

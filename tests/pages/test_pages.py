@@ -39,7 +39,7 @@ def test_demo_answered(page, visit, demo_store):
     assert app.title[0].value.endswith("?")
     assert len(charts(app)) == {
         "overview": 1,
-        "diagnosis": 1,
+        "diagnosis": 3,
         "acceptance": 4,
         "features": 2,
         "layers": 1,
