@@ -102,6 +102,7 @@ class Stage:
             "difference_low": _sum(difference, width[0]),
             "difference_high": _sum(difference, width[1]),
             "clear": trial.clear,
+            "leaks": trial.leaks,
             "rows": own.rows,
             "rounds": own.rounds,
             "exact": trial.exact,
@@ -209,7 +210,7 @@ def ranked(found: dict[str, Any]) -> list[dict[str, Any]]:
     rows "on" names the changes made before, and difference is to those."""
     base = {"change": AS_IS, "family": "baseline", "sets": {}, "readings": [], "on": [], "clear": False, "exact": True}
     base |= {"difference": 0.0, "difference_low": 0.0, "difference_high": 0.0, **found["baseline"]}
-    rows = [{**row, "name": " + ".join((*row["on"], row["change"]))} for row in (base, *found["rows"], *found["stacked"])]
+    rows = [{**row, "name": _name(row)} for row in (base, *found["rows"], *found["stacked"])]
     return sorted(rows, key=lambda row: -(row["row_accept_length"] or 0.0))
 
 
@@ -247,6 +248,10 @@ def _of_choice(row: dict[str, Any], base: dict[str, Any], leading: bool) -> dict
         "rounds": row["rounds"],
         "exact": row["exact"],
     }
+
+
+def _name(row: dict[str, Any]) -> str:
+    return " + ".join((*row["on"], row["change"])) + (" (sees the answer)" if row.get("leaks") else "")
 
 
 def _carried(own: float | None, against: float | None, exactly: float | None) -> float | None:

@@ -31,7 +31,7 @@ def drawn(rows: Sequence[dict[str, Any]], most: int = MOST) -> list[dict[str, An
 def changes(rows: Sequence[dict[str, Any]], steps: int, role: str = "training") -> Chart:
     """Bars of row_accept_length with low..high; the baseline as a line, and what gains beyond doubt marked."""
     bars = drawn(rows)
-    fig = figure(f"One thing changed, replayed on {role} features, per row", 120 + 24 * max(3, len(bars)))
+    fig = figure(f"One thing changed, {role} features, per row", 120 + 24 * max(3, len(bars)))
     _bars(fig, bars, role)
     base = next((row for row in rows if row["family"] == BASELINE), None)
     if base is not None and base["row_accept_length"] is not None:
@@ -98,5 +98,6 @@ def _sentence(rows: Sequence[dict[str, Any]], base: dict[str, Any] | None, role:
     if best is not None:
         return f"{start}; with {best['name']} it gives {number(best['row_accept_length'])}."
     worst = min(singles, key=lambda row: row["row_accept_length"] or 0.0, default=None)
+    note = "; the state of a later token sees the answer, which is no gain" if any(r.get("leaks") for r in rows) else ""
     rest = f" (from {number(worst['row_accept_length'])}, {worst['change']})" if worst is not None else ""
-    return f"{start}, and none of {len(singles)} changes gains anything beyond doubt{rest}."
+    return f"{start}, and none of {len(singles)} changes gains anything beyond doubt{rest}{note}."

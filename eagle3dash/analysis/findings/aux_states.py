@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from eagle3dash.analysis.findings.evidence import Evidence, Label
 from eagle3dash.analysis.findings.told import accept_lengths, feature_severity, listed, triples
 from eagle3dash.analysis.findings.wiring import Slot
 from eagle3dash.formats.engines.states import default_states, settings
 from eagle3dash.records import Finding, Gap
+
+SHOWN = ("relative_error", "next_error", "cosine", "norm_ratio")  # of each slot, in the evidence
 
 
 def wrong_aux_states(e: Evidence) -> list[Finding | Gap]:
@@ -45,11 +48,15 @@ def aux_order(e: Evidence) -> list[Finding | Gap]:
     return [Finding("aux-order", feature_severity(e), title, evidence, _fix(e, w.trained))]
 
 
+def _told(slot: Slot) -> dict[str, Any]:
+    return {"slot": slot.slot, "state": slot.state, "how": slot.how} | {name: slot.numbers.get(name) for name in SHOWN}
+
+
 def _finding(e: Evidence, served: Sequence[Label | None], strange: Sequence[Slot]) -> Finding:
     w = e.wiring
     evidence = triples(e, served) | accept_lengths(e)
     if w.slots:
-        evidence["slots"] = [{"slot": s.slot, "state": s.state, "how": s.how, **s.numbers} for s in w.slots]
+        evidence["slots"] = [_told(slot) for slot in w.slots]
     trained = f"The drafter was trained on states {listed(w.trained)}"
     if strange:
         near = listed(f"slot {s.slot} (nearest: {s.numbers.get('nearest_state', s.state)})" for s in strange)
