@@ -2,7 +2,7 @@
 
 Counts are summed over sequences first and divided once, at the end; a total of 0 gives None, never 0.
 Two averages, never mixed: per row (over every counted row: what training metrics estimate) and per round (over the rows at
-which a server would have started a round: what servers report). Definitions: ARCHITECTURE.md, "The drafter".
+which a server would have started a round: what servers report). Definitions: ARCHITECTURE.md, "The replay".
 Knows nothing of drafters, files or clocks: it takes the arrays `right` [K, S] that a replay returns.
 """
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m eagle3dash ...` (README and DESIGN section 7 list the commands and their JSON).
+"""The command line: `python -m eagle3dash ...` (the README shows the commands, `--help` lists them).
 
 Exit codes: 0 fine, 1 findings of severity error, 2 bad input or usage, 130 interrupted. Results go to stdout, everything
 else to stderr.

@@ -125,6 +125,9 @@ def added(document: dict[str, Any]) -> str:
         lines.append(f"  {item['kind']} {item['name']}{' (known already: stored once)' if item['known'] else ''}")
         lines += [f"    {one['field']}: {one['value']} ({one['why']})" for one in item["inferred"]]
         lines += [f"    note: {problem}" for problem in item["problems"]]
+        if item["likely"]:
+            lines.append("    the file does not say its states; import it again with the right ones:")
+        lines += [f"      --states {','.join(map(str, one['states']))}  ({one['why']})" for one in item["likely"]]
     return "\n".join(lines)
 
 

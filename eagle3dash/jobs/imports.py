@@ -11,7 +11,8 @@ from typing import Any
 from eagle3dash import formats
 from eagle3dash.errors import NotFound
 from eagle3dash.jobs import agreement
-from eagle3dash.records import Progress, Run, no_progress
+from eagle3dash.jobs.selection import likely_states
+from eagle3dash.records import Capture, Progress, Run, no_progress
 from eagle3dash.store import Store
 
 
@@ -23,7 +24,10 @@ def bring_in(
     states: Sequence[int] | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """{"run", "added": [{kind, name, sha256, known, inferred, problems}]}. BadInput: nothing was stored."""
+    """{"run", "added": [{kind, name, sha256, known, inferred, problems, likely}]}. BadInput: nothing was stored.
+
+    likely: the states, [{"states", "why"}], that a capture may hold which does not say; a person chooses.
+    """
     before = _run(store, run)
     with store.staging() as staging:
         found = formats.read(
@@ -36,12 +40,21 @@ def bring_in(
         )
         agreement.check(before, found, _where(store, staging))
         added = store.add(run, found, staging)
-    told = [{"inferred": _plain(item.inferred), "problems": list(item.problems)} for item in found]
+    after = store.run(added[0].run)
+    told = [
+        {"inferred": _plain(item.inferred), "problems": list(item.problems), "likely": _likely(after, item.record)}
+        for item in found
+    ]
     rows = [
         {"kind": one.kind, "name": one.name, "sha256": one.sha256, "known": one.known, **more}
         for one, more in zip(added, told, strict=True)
     ]
     return {"run": added[0].run, "added": rows}
+
+
+def _likely(run: Run, record: Any) -> list[dict[str, Any]]:
+    found = likely_states(run, record) if isinstance(record, Capture) else []
+    return [{"states": list(states), "why": why} for states, why in found]
 
 
 def key(run: str | None, args: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 A question becomes a payload (see `payloads`): records and the absolute paths of the tensor files, all that a worker needs.
 Its key hashes the content of the files used, the settings and the code that computes (not names, not runs), so the same
-question is answered once and a change of the code never serves old numbers (DESIGN section 4).
+question is answered once and a change of the code never serves old numbers (ARCHITECTURE.md, the way of the data).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a question means for the files of a run: which slots, which states, how many steps.
 
-Pure functions of records (defaults of DESIGN sections 5 and 7); reads no file. A slot is the place of a state in a capture,
-a state is HF[k]; a label is k where it is known and "s0", "s1", .. where it is not.
+Pure functions of records (defaults: ARCHITECTURE.md, "The replay"); reads no file. A slot is the place of a state in a
+capture, a state is HF[k]; a label is k where it is known and "s0", "s1", .. where it is not.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from eagle3dash.analysis.served import steps_of
 from eagle3dash.errors import BadInput
+from eagle3dash.formats.engines.states import likely
 from eagle3dash.records import Capture, Drafter, Run
 
 DEFAULT_STEPS = 5
@@ -110,3 +111,11 @@ def worth_exact(capture: Capture, drafter: Drafter) -> list[tuple[int, ...]]:
 def shown(states: Sequence[Label]) -> str:
     """States for a person: 0, 2, 15."""
     return ", ".join(str(state) for state in states)
+
+
+def likely_states(run: Run, capture: Capture) -> list[tuple[tuple[int, ...], str]]:
+    """HF[k] and why: what a capture that cannot say its states may hold, by the run's drafter and target. Else empty."""
+    if None not in capture.states:
+        return []
+    claimed = run.drafter.record.states if run.drafter else None
+    return likely(len(capture.states), claimed, run.target.record.layers if run.target else None)

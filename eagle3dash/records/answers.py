@@ -19,7 +19,8 @@ def no_progress(done: float, total: float, message: str) -> None:
 class Counts:
     """Outcome of a chain replay, as counts. Index of a histogram = num_accepted (0..K), bonus not counted.
 
-    row_*: over every counted row. histogram: over the rounds that a server would have started (see DESIGN, replay).
+    row_*: over every counted row. histogram: over the rounds a server would have started (see
+    ARCHITECTURE.md, "The replay").
     step_right[j]: counted rows whose step j is right, whatever came before. in_vocab: counted (row, step) tokens that the
     draft vocabulary holds, out of rows * K.
     """

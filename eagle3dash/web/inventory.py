@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from eagle3dash.analysis import served
+from eagle3dash.jobs.selection import likely_states
 from eagle3dash.records import Capture, Drafter, Import, Log, Run, Target
 from eagle3dash.web import facts, pickers, state, words
 from eagle3dash.web.words import safe, size
@@ -91,6 +92,9 @@ def _correct(run: Run, item: Import) -> None:
     if isinstance(record, Target):
         return
     with st.popover("Correct this", icon=":material/edit:"), st.form(f"correct {key}", border=False):
+        if isinstance(record, Capture):
+            for states, why in likely_states(run, record):
+                st.caption(f"Likely: **{', '.join(map(str, states))}**, {safe(why)}")
         fields = {Capture: _capture_fields, Drafter: _drafter_fields, Log: _log_fields}[type(record)]
         given = fields(record)
         if st.form_submit_button("Save", type="primary"):

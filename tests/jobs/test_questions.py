@@ -5,6 +5,7 @@ import pytest
 from eagle3dash.errors import BadInput, Missing, NotFound
 from eagle3dash.jobs import payloads, questions
 from eagle3dash.jobs.questions import Question
+from eagle3dash.jobs.selection import likely_states
 from eagle3dash.records import Run
 
 
@@ -151,3 +152,11 @@ def test_questions_that_make_no_sense(store, question, error, text):
 def test_an_empty_run_has_nothing_to_diagnose():
     with pytest.raises(Missing, match="is empty"):
         payloads.diagnose(Run("new", "2026"), {})
+
+
+def test_a_capture_without_states_is_offered_the_likely_ones(shared):
+    run = shared.run("story-fixed")
+    found = likely_states(run, run.capture("serving").record)
+    assert found[0] == ((0, 2, 15), "the drafter's config says so")
+    assert [states for states, _ in found[1:]] == [(2, 15, 27), (3, 16, 28), (1, 14, 26)]
+    assert likely_states(run, run.capture("training").record) == []

@@ -40,6 +40,28 @@ def default_states(layers: int) -> tuple[int, int, int]:
     return 2, layers // 2, layers - 3
 
 
+def likely(slots: int, claimed: Sequence[int] | None, layers: int | None) -> list[tuple[tuple[int, ...], str]]:
+    """Which states the slots of a capture may hold that does not say it: HF[k] and why, the likeliest first.
+
+    claimed: what the drafter's config says, as HF[k]. layers: N of the target, where it is known.
+    """
+    triples = [(tuple(claimed), "the drafter's config says so")] if claimed else []
+    if layers:
+        low, middle, high = default_states(layers)
+        triples += [
+            ((low, middle, high), "the default of every tool"),
+            ((low + 1, middle + 1, high + 1), "the default of speculators 0.3 and 0.4, whose dumps are layer outputs"),
+            ((low - 1, middle - 1, high - 1), "the default of ModelOpt's dumps through vLLM"),
+        ]
+    found: dict[tuple[int, ...], str] = {}
+    for states, why in triples:
+        if len(states) == slots:
+            found.setdefault(states, why)
+        elif layers and len(states) + 1 == slots:
+            found.setdefault((*states, layers), f"{why}; the last state after them")
+    return list(found.items())
+
+
 def states_of(
     ids: Sequence[int] | None,
     engine: str,
