@@ -75,6 +75,7 @@ def histogram(series: Sequence[Series], steps: int) -> Chart:
     )
     fig.update_yaxes(title="share of rounds", tickformat=".0%", rangemode="tozero")
     if not rows:
+        fig.update_yaxes(range=[0, 1])
         nothing(fig, "no data: no source tells the accepted tokens of single rounds")
     caption = " ".join(_histogram_sentence(one) for one in series)
     return Chart("accept-length", fig, caption, f"Bar chart of tokens per round. {caption}", tuple(rows))

@@ -100,4 +100,5 @@ def _sentence(rows: Sequence[dict[str, Any]], base: dict[str, Any] | None, role:
     worst = min(singles, key=lambda row: row["row_accept_length"] or 0.0, default=None)
     note = "; the state of a later token sees the answer, which is no gain" if any(r.get("leaks") for r in rows) else ""
     rest = f" (from {number(worst['row_accept_length'])}, {worst['change']})" if worst is not None else ""
-    return f"{start}, and none of {len(singles)} changes gains anything beyond doubt{rest}{note}."
+    told = f"{start}, and none of {len(singles)} changes gains anything beyond doubt{rest}{note}."
+    return f"{told} Intervals of changes are those of the difference on the same rows."

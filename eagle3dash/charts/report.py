@@ -35,7 +35,7 @@ for (const box of document.querySelectorAll(".chart")) {
 STYLE = """
 :root { color-scheme: light }
 body { font: 15px/1.5 system-ui, sans-serif; color: #1f2328; background: #fff; max-width: 60rem; margin: 2rem auto;
-       padding: 0 1rem; overflow-wrap: anywhere }
+       padding: 0 1rem; overflow-wrap: break-word }
 h1 { font-size: 1.6rem } h2 { font-size: 1.25rem; margin-top: 2.5rem } h3 { font-size: 1.05rem; margin-top: 2rem }
 .verdict { border-left: 4px solid #8A8F98; padding: .5rem 1rem; background: #f6f8fa; font-weight: 600 }
 .error { border-color: #D55E00 } .warning { border-color: #E69F00 } .healthy { border-color: #009E73 }

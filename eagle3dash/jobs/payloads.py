@@ -26,8 +26,8 @@ BULK = ("windows", "requests", "sequences", "tensor_list", "fields")  # follow f
 COMPUTES = ("drafter", "analysis", "jobs/tasks")  # the code that an answer depends on
 LACKS = {
     "drafter": "no drafter. Add its folder, with config.json and weights",
-    "training": "no training capture. Add one (--as training)",
-    "serving": "no serving capture. Add one (--as serving)",
+    "training": "no training capture. Add one",
+    "serving": "no serving capture. Add one",
 }
 
 
@@ -159,7 +159,7 @@ def _find(run: Run, name: str) -> Import | None:
 def _need(run: Run, name: str) -> Import:
     found = _find(run, name)
     if found is None:
-        raise Missing(f"The run {run.name} has {LACKS[name]}.", name)
+        raise Missing(f"This run has {LACKS[name]}.", name)
     return found
 
 

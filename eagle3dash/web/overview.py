@@ -51,6 +51,10 @@ def health(document: dict[str, Any] | None) -> str:
         return ":red-badge[:material/error: tokens are lost]"
     if "warning" in severities:
         return ":orange-badge[:material/warning: look at it]"
+    if None in (document["numbers"]["replayed_training"], document["numbers"]["replayed_serving"]):
+        return ":gray-badge[:material/help: too few files to say]"
+    if any(finding["id"] == "drafter-weak" for finding in document["findings"]):
+        return ":green-badge[:material/check_circle: no mismatch] :gray-badge[weak drafter]"
     return ":green-badge[:material/check_circle: healthy]"
 
 

@@ -1,9 +1,12 @@
 """Answers on the demo, checked against its README: an independent float64 forward, and what vLLM reported."""
 
+import json
+
 import pytest
 
 from eagle3dash.errors import BadInput, Missing, NotFound
-from eagle3dash.jobs import payloads, questions
+from eagle3dash.jobs import imports, payloads, questions
+from eagle3dash.jobs.demo import FOLDER as DEMO
 from eagle3dash.jobs.questions import Question
 from eagle3dash.jobs.selection import likely_states
 from eagle3dash.records import Run
@@ -107,7 +110,7 @@ def test_a_key_changes_with_the_code(store, monkeypatch):
 
 def test_what_a_run_lacks_is_said(store):
     store.detach("story-fixed", store.run("story-fixed").capture("serving").sha256)
-    with pytest.raises(Missing, match="no serving.*--as serving") as told:
+    with pytest.raises(Missing, match="This run has no serving capture") as told:
         ask(store, "features", "story-fixed")
     assert told.value.needs == "serving"
     document = ask(store, "diagnose", "story-fixed")
@@ -160,3 +163,14 @@ def test_a_capture_without_states_is_offered_the_likely_ones(shared):
     assert found[0] == ((0, 2, 15), "the drafter's config says so")
     assert [states for states, _ in found[1:]] == [(2, 15, 27), (3, 16, 28), (1, 14, 26)]
     assert likely_states(run, run.capture("training").record) == []
+
+
+def test_a_kept_answer_names_no_run(store):
+    """Answers are shared by content, so what one run lacks must not be said in another run's name."""
+    for name in ("first", "second"):
+        imports.bring_in(store, [DEMO / "story-fixed" / "server" / "server.log"], name)
+    asked = [questions.key(store, Question("diagnose", name)) for name in ("first", "second")]
+    assert asked[0] == asked[1]
+    document = ask(store, "diagnose", "first")
+    assert "first" not in json.dumps(document).split()
+    assert "This run has no drafter" in json.dumps(document)

@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from eagle3dash.analysis.changes import ranked
+from eagle3dash.analysis.findings import fixes
 from eagle3dash.analysis.findings.drops import acceptance, drops
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.lengths import Length
@@ -83,7 +84,7 @@ def _weighed(findings: list[Finding]) -> list[Finding]:
     weighed = []
     for finding in findings:
         if finding.id in SYMPTOMS and explained and finding.severity != "info":
-            finding = dataclasses.replace(finding, severity="info")
+            finding = dataclasses.replace(finding, severity="info", fix=fixes.EXPLAINED)
         elif finding.severity == "error" and errors & EXPLAINS.get(finding.id, set()):
             finding = dataclasses.replace(finding, severity="warning")
         weighed.append(finding)

@@ -51,6 +51,7 @@ ENGINE = (
     "greedy, one request at a time, tensor parallel 1, no prefix cache, bf16 KV cache; (3) add one of them back at a "
     'time. Check that the method is eagle3 (SGLang --speculative-algorithm EAGLE3, vLLM "method": "eagle3").'
 )
+EXPLAINED = "Another finding names the cause; this is what it looks like from outside. Mend that first, then look again."
 DEAD = (
     "An accept length of 1 has many causes and the log alone cannot name one: wrong states, a missing or random head, "
     "a missing d2t, EAGLE in place of EAGLE3, plain decoding. Add the drafter, a training capture and a serving "
