@@ -20,4 +20,5 @@ quantity = pickers.choice(
     "Shown in the cells", list(features.QUANTITIES), "quantity", features.QUANTITIES.get, features.MEANING
 )
 panels.show(features.heatmap(document, quantity), "heatmap")
-panels.show(features.over_position(views.position_points(question, document, quantity), quantity), "position")
+points = views.position_points(question, document, quantity)
+panels.show(features.over_position(points, quantity, views.breaks(document)), "position")

@@ -11,7 +11,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from eagle3dash.charts.theme import NO_DATA, RUNS, Chart, figure, line_style, nothing, number, plain
+from eagle3dash.charts.theme import FAULT, NO_DATA, RUNS, Chart, figure, line_style, nothing, number, plain
 
 QUANTITIES = {
     "cosine": "cosine similarity",
@@ -23,6 +23,7 @@ MEANING = (
     "training state, 0 is equal. Norm ratio: length in serving over length in training, 1 is equal. Each is a mean over "
     "aligned tokens."
 )
+MOST_MARKS = 40  # chunk boundaries drawn
 VALUES_FIT = 24  # states a side up to which a number fits into its cell
 
 
@@ -117,8 +118,11 @@ def _match(cell: dict[str, Any]) -> str:
     return f"slot {cell['serving_slot']} holds {state_name(cell['training_state'])} ({numbers})"
 
 
-def over_position(points: Sequence[dict[str, Any]], quantity: str) -> Chart:
-    """Similarity along the text. points: dicts with pair (name), position, value, tokens; one line a pair."""
+def over_position(points: Sequence[dict[str, Any]], quantity: str, breaks: Sequence[dict[str, Any] | None] = ()) -> Chart:
+    """Similarity along the text. points: dicts with pair (name), position, value, tokens; one line a pair.
+
+    breaks: where the features change (`break` of the features document's forensics), drawn as vertical lines.
+    """
     fig = figure(f"{QUANTITIES[quantity].capitalize()} over position")
     pairs = list(dict.fromkeys(point["pair"] for point in points))
     for at, pair in enumerate(pairs):
@@ -140,11 +144,24 @@ def over_position(points: Sequence[dict[str, Any]], quantity: str) -> Chart:
         fig.update_yaxes(range=[min([0.0] + [p["value"] for p in points if p["value"] is not None]), 1.03])
     if not points:
         nothing(fig)
-    caption = " ".join(
+    marks = _marks(fig, [one for one in breaks if one], max((p["position"] for p in points), default=0))
+    caption = marks + " ".join(
         _course(pair, [p for p in points if p["pair"] == pair and p["value"] is not None], quantity) for pair in pairs
     )
     caption = caption or "No positions could be compared."
     return Chart("similarity-over-position", fig, caption, f"Line chart. {caption}", tuple(points))
+
+
+def _marks(fig: Any, breaks: Sequence[dict[str, Any]], end: float) -> str:
+    """Draws where states change, at one position or at every chunk's start; says it in a sentence."""
+    splits = sorted({one["position"] for one in breaks if one["kind"] == "split"})
+    chunks = sorted({one["chunk"] for one in breaks if one["kind"] == "chunk"})
+    at = splits + [start for chunk in chunks for start in range(chunk, int(end) + 1, chunk)]
+    for position in at[:MOST_MARKS]:
+        fig.add_vline(x=position, line={"color": FAULT, "dash": "dash", "width": 1.2})
+    told = [f"The states change at position {position:,}." for position in splits]
+    told += [f"The same places of every {chunk:,} tokens are wrong: a chunk or cache boundary." for chunk in chunks]
+    return "".join(f"{sentence} " for sentence in told)
 
 
 def _course(pair: str, points: list[dict[str, Any]], quantity: str) -> str:

@@ -78,6 +78,11 @@ def position_points(question: Question, document: dict[str, Any], quantity: str,
     return points
 
 
+def breaks(document: dict[str, Any]) -> list[dict[str, Any] | None]:
+    """Where the features of a slot change along the text, by its forensics."""
+    return [one.get("break") for one in document.get("forensics", [])]
+
+
 def records(frame: Any) -> list[dict[str, Any]]:
     """Rows of a data frame as plain Python values; a number that is none (NaN, NA) is None."""
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")

@@ -64,3 +64,13 @@ def test_course_names_its_worst_position():
     chart = over_position(points, "cosine")
     assert "between 0.200 and 0.990, worst at position 50" in chart.caption
     assert list(chart.figure.data[0].customdata) == [8, 8, 8]
+
+
+def test_where_states_change_is_marked_and_said():
+    points = [{"pair": "slot 0 with HF[2]", "position": p, "value": 0.9, "tokens": 8} for p in range(0, 100, 10)]
+    split, chunk = {"kind": "split", "position": 48}, {"kind": "chunk", "chunk": 32, "places": [0, 3]}
+    chart = over_position(points, "cosine", [split, None, chunk, {"kind": "scattered"}])
+    assert [line["x0"] for line in chart.figure.layout.shapes] == [48, 32, 64]
+    assert "change at position 48" in chart.caption
+    assert "every 32 tokens" in chart.caption
+    assert not over_position(points, "cosine").figure.layout.shapes
