@@ -10,12 +10,13 @@ from typing import Any
 
 import streamlit as st
 
+from eagle3dash.errors import Missing
 from eagle3dash.formats.engines import portability
 from eagle3dash.formats.engines.portability import Column
 from eagle3dash.formats.engines.switches import differences
 from eagle3dash.jobs import selection
 from eagle3dash.records import Drafter, Run
-from eagle3dash.web import facts, paths, pickers, state, views, words
+from eagle3dash.web import cards, facts, paths, pickers, state, views, words
 from eagle3dash.web.words import safe
 
 OUTCOME = {
@@ -32,7 +33,7 @@ LONG = 600
 def record(run: Run) -> Drafter:
     """The drafter of the run; without one the page ends in what to do."""
     if run.drafter is None:
-        pickers.offer(f"The run {safe(run.name)} has no drafter.")
+        cards.error(Missing("This run has no drafter. Add its folder, with config.json and weights.", "drafter"))
         st.stop()
     return run.drafter.record
 

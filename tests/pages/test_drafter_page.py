@@ -38,7 +38,7 @@ def tables(app):
 
 
 def words(app):
-    shown = [*app.markdown, *app.caption, *app.warning, *app.success]
+    shown = [*app.markdown, *app.caption, *app.info, *app.warning, *app.success]
     return "\n".join(str(one.value) for one in shown).replace("\\", "")
 
 
@@ -77,7 +77,7 @@ def test_a_run_without_a_drafter_says_what_to_add(visit, with_files):
     with_files(ROOT / "data" / "demo" / "story-fixed" / "server" / "server.log")
     app = visit("drafter", run="one")
     assert not app.exception
-    assert "The run one has no drafter" in words(app)
+    assert "This run has no drafter" in words(app)
 
 
 def test_a_reading_is_chosen_where_the_file_is_read_in_different_ways(visit, raw_on_sglang):
