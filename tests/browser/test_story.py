@@ -76,7 +76,7 @@ def test_a_truncated_file_is_a_message_and_nothing_else(page, server, tmp_path):
     expect(page.get_by_text("cut.safetensors").first).to_be_visible()
     expect(page.get_by_text("Nothing was stored")).to_be_visible()
     expect(page.get_by_text("Traceback")).to_have_count(0)
-    page.goto("/overview")
+    page.goto("/")
     expect(page.get_by_text(RUN).first).to_be_visible()
     expect(page.get_by_text("never stored")).to_have_count(0)
 
