@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.lab.faults import Fault
@@ -47,6 +47,10 @@ class Row:
         """Share of the accepted draft tokens lost between training features and serving features."""
         before, after = (self.document["numbers"][name] for name in SHOWN[:2])
         return None if None in (before, after) or before <= 1.0 else (before - after) / (before - 1.0)
+
+    def bare(self) -> Row:
+        """Without what a process cannot be sent: the change is a closure."""
+        return replace(self, fault=replace(self.fault, change=None))
 
     def text(self) -> str:
         """A line of the table."""
