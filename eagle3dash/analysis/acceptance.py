@@ -83,13 +83,20 @@ class Tally:
         self.sequences = 0
         self._rows: list[np.ndarray] = []
         self._rounds: list[np.ndarray] = []
+        self._logprobs: list[np.ndarray] = []
 
-    def add(self, right: np.ndarray, counted: np.ndarray, in_vocab: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Adds one sequence (arguments as of `count`) -> (visited, num_accepted)."""
+    def add(
+        self, right: np.ndarray, counted: np.ndarray, in_vocab: np.ndarray, logprob: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Adds one sequence (arguments as of `count`; logprob [S]: of the text's token at step 0, nats, NaN where it cannot
+        be drafted) -> (visited, num_accepted)."""
         counts, visited, accepted = count(right, counted, in_vocab)
         self.counts = merge([self.counts, counts])
         self._rows.append(blocks(accepted, counted, self.sequences))
         self._rounds.append(blocks(accepted, visited, self.sequences))
+        logprob = np.full(len(counted), np.nan) if logprob is None else logprob
+        draftable = counted & ~np.isnan(logprob)
+        self._logprobs.append(blocks(np.where(draftable, logprob, 0.0), draftable, self.sequences))
         self.sequences += 1
         return visited, accepted
 
@@ -103,26 +110,46 @@ class Tally:
         """Accept length per round."""
         return self._interval(self._rounds, "rows")
 
+    @property
+    def log_likelihood(self) -> Interval:
+        """Mean log-probability of the text's own token at step 0, nats per row, over the rows that can be drafted."""
+        return interval(_joined(self._logprobs), "rows")
+
     def ahead_of(self, other: Tally) -> Interval:
         """Mean by which this is ahead per row, paired on the same counted rows: far narrower than either interval, because
         what differs between texts drops out."""
-        own, others = (np.concatenate(tally._rows) if tally._rows else np.zeros((0, 3)) for tally in (self, other))
-        if own.shape != others.shape or not np.array_equal(own[:, [0, 2]], others[:, [0, 2]]):
+        found = _paired(_joined(self._rows), _joined(other._rows))
+        if found is None:
             raise ValueError("only replays of the same rows can be paired")
-        return interval(np.column_stack([own[:, 0], own[:, 1] - others[:, 1], own[:, 2]]), "rows")
+        return found
 
-    def signs(self, other: Tally) -> tuple[int, int]:
-        """Blocks of rows in which this is ahead, and behind. Unlike a mean it is not ruled by one text that gains much."""
-        own, others = (np.concatenate(tally._rows) if tally._rows else np.zeros((0, 3)) for tally in (self, other))
+    def likelier_than(self, other: Tally) -> Interval | None:
+        """Mean by which the text's own tokens are likelier at step 0, nats per row, paired; None where the two can draft
+        different tokens."""
+        return _paired(_joined(self._logprobs), _joined(other._logprobs))
+
+    def signs(self, other: Tally, likelier: bool = False) -> tuple[int, int]:
+        """Blocks of rows in which this is ahead (or its tokens likelier), and behind. Unlike a mean it is not ruled by one
+        text that gains much."""
+        own, others = (_joined(tally._logprobs if likelier else tally._rows) for tally in (self, other))
         return int((own[:, 1] > others[:, 1]).sum()), int((own[:, 1] < others[:, 1]).sum())
 
     def _interval(self, tables: list[np.ndarray], unit: str) -> Interval:
-        table = np.concatenate(tables) if tables else np.zeros((0, 3))
-        return interval(table, unit).shifted(1.0, self.counts.steps + 1.0)
+        return interval(_joined(tables), unit).shifted(1.0, self.counts.steps + 1.0)
 
     def document(self, states: Sequence[Any]) -> dict[str, Any]:
         """The `replay` document."""
         return replay_json(states, self.counts, self.row_interval, self.round_interval)
+
+
+def _joined(tables: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(tables) if tables else np.zeros((0, 3))
+
+
+def _paired(own: np.ndarray, others: np.ndarray) -> Interval | None:
+    if own.shape != others.shape or not np.array_equal(own[:, [0, 2]], others[:, [0, 2]]):
+        return None
+    return interval(np.column_stack([own[:, 0], own[:, 1] - others[:, 1], own[:, 2]]), "rows")
 
 
 # ---- ratios --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 
 from eagle3dash.analysis.acceptance import Tally, accept_length, survival
 from eagle3dash.analysis.intervals import Interval
+from eagle3dash.analysis.sweep import LIKELIER
 
 AS_IS = "as its files say"
 ALIVE = 0.1  # accept length - 1 below which a drafter accepts by chance
@@ -25,6 +26,8 @@ SIGNS = 2.5  # standard deviations by which blocks that gain must outnumber thos
 LEAK = 0.25  # of the rows whose first token is right, those whose second is too: 0.06 with a leak, 0.55 without (demo)
 GAIN = 0.05  # of the accepted draft tokens: two bf16 implementations differ by 0.3 % on the demo
 LEAST = 0.02  # tokens
+WEIGHTS = ("head", "embedding")  # families of changes that put other weights in place of the file's
+ALIKE = 0.01  # nats a row: gains in likelihood that differ by less are one
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,34 @@ class Trial:
     def lost(self) -> bool:
         """It loses, or helps a dead drafter in nothing: more rows would not change that."""
         gain, length = self.gain, accept_length(self.against.counts.row_histogram)
-        if gain.mean is None or gain.high >= (LEAST if length - 1.0 < ALIVE else 0.0):
+        if gain.mean is None or self.may_be_likelier or gain.high >= (LEAST if length - 1.0 < ALIVE else 0.0):
             return False
         return length - 1.0 < ALIVE or self.tally.counts.rows >= SAMPLE_ROWS // 2 or gain.mean < -HALF * (length - 1.0)
 
     @property
+    def likelier(self) -> Interval | None:
+        """Nats per row by which the text's own tokens are likelier at step 0, paired."""
+        return self.tally.likelier_than(self.against)
+
+    @property
     def clear(self) -> bool:
         """A gain that is large enough to matter, no accident of many tries, and no leak."""
-        return clear(self.tally, self.against) and not self.leaks
+        return (clear(self.tally, self.against) or self.clearly_likelier) and not self.leaks
+
+    @property
+    def clearly_likelier(self) -> bool:
+        """What it was trained with makes the text's own tokens likelier even where it decides few of them. Weights in place
+        of others do so where the drafter is merely weak, so they must gain tokens."""
+        found, gain = self.likelier, self.gain
+        if found is None or found.mean is None or found.mean < LIKELIER or gain.high < 0.0:
+            return False
+        return self.told["family"] not in WEIGHTS and beyond_doubt(found, self.tally.signs(self.against, likelier=True))
+
+    @property
+    def may_be_likelier(self) -> bool:
+        """Worth more rows, for its likelihood."""
+        found = self.likelier
+        return found is not None and found.mean is not None and found.mean >= LIKELIER / 2 and found.low > 0.0
 
     @property
     def leaks(self) -> bool:
@@ -91,6 +114,7 @@ class Stage:
         width = (None, None) if gain.mean is None else (gain.low - gain.mean, gain.high - gain.mean)
         length = lengths["row_accept_length"]
         difference = None if None in (length, mean) else length - mean
+        likelier = trial.likelier
         return {
             **trial.told,
             "on": list(self.on),
@@ -101,6 +125,9 @@ class Stage:
             "difference": difference,
             "difference_low": _sum(difference, width[0]),
             "difference_high": _sum(difference, width[1]),
+            "likelier": likelier and likelier.mean,
+            "likelier_low": likelier and likelier.low,
+            "likelier_high": likelier and likelier.high,
             "clear": trial.clear,
             "leaks": trial.leaks,
             "rows": own.rows,
@@ -124,6 +151,8 @@ def contenders(stage: Stage, served: float | None = None, most: int = MOST_EXACT
     sampled = [(trial.gain, trial) for trial in stage.trials if not trial.exact]
     able = [(gain.mean, trial) for gain, trial in sampled if gain.mean is not None and _may(gain, trial)]
     found = [trial for _, trial in sorted(able, key=lambda pair: -pair[0])[:most]]
+    likely = [(trial.likelier.mean, trial) for _, trial in sampled if trial.may_be_likelier and trial not in found]
+    found += [trial for _, trial in sorted(likely, key=lambda pair: -pair[0])[:most]]
     length = accept_length(stage.baseline.counts.histogram)
     if served is not None and length is not None and falls_short(served, length):
         rows = {row["change"]: row["accept_length"] for row in stage.rows()}
@@ -151,17 +180,25 @@ def winner(stage: Stage) -> Trial | None:
     return min(as_good, key=_simplest, default=None)
 
 
-def _simplest(trial: Trial) -> tuple[int, bool, float]:
-    """A map read wrongly is as good an explanation as other weights in the file, and the likelier one."""
-    return len(trial.told["sets"]), trial.told["family"] in ("head", "embedding"), -(trial.gain.mean or 0.0)
+def _simplest(trial: Trial) -> tuple[int, bool, int, float]:
+    """A map read wrongly is as good an explanation as other weights in the file, and the likelier one. Then by likelihood,
+    which tells more than tokens do."""
+    likelier = trial.likelier.mean if trial.likelier and trial.likelier.mean else 0.0
+    return len(trial.told["sets"]), trial.told["family"] in WEIGHTS, -round(likelier / ALIKE), -(trial.gain.mean or 0.0)
 
 
 def clear(own: Tally, other: Tally) -> bool:
     """`own` is ahead of `other` on the same rows by enough to matter, and by no accident of many tries: far outside the
     interval, or in nearly every block of rows (a sign test, for the interval is wide where one text gains most of it)."""
-    gain, (ahead, behind) = own.ahead_of(other), own.signs(other)
+    gain = own.ahead_of(other)
     if gain.mean is None or gain.mean < _matters(accept_length(other.counts.row_histogram)):
         return False
+    return beyond_doubt(gain, own.signs(other))
+
+
+def beyond_doubt(gain: Interval, signs: tuple[int, int]) -> bool:
+    """Far outside the interval, or in nearly every block of rows."""
+    ahead, behind = signs
     return gain.mean > WIDER * (gain.mean - gain.low) or ahead - behind > SIGNS * (ahead + behind) ** 0.5
 
 
@@ -190,7 +227,9 @@ def document(capture: str, states: Sequence[Any], steps: int, stages: Sequence[S
     """The `changes` document. rows: of the first stage; stacked: of those after it, on top of the best before.
 
     A row: change, family, sets, readings (known readings that come to the same), on, row_accept_length, low and high (the
-    baseline plus the 95 % interval of the paired difference), difference, difference_low, difference_high, rows,
+    baseline plus the 95 % interval of the paired difference), difference, difference_low, difference_high, likelier and its
+    interval (nats per row by which the text's own tokens are likelier at step 0, paired; null where other tokens can be
+    drafted), rows,
     row_survival, accept_length and survival per round, clear (a gain beyond doubt), exact (every row; else a sample).
     best: {"changes", "sets", "states", and the numbers of a baseline} of everything that gains; None: as it is is best.
     """
@@ -210,6 +249,7 @@ def ranked(found: dict[str, Any]) -> list[dict[str, Any]]:
     rows "on" names the changes made before, and difference is to those."""
     base = {"change": AS_IS, "family": "baseline", "sets": {}, "readings": [], "on": [], "clear": False, "exact": True}
     base |= {"difference": 0.0, "difference_low": 0.0, "difference_high": 0.0, **found["baseline"]}
+    base |= {"likelier": 0.0, "likelier_low": 0.0, "likelier_high": 0.0}
     rows = [{**row, "name": _name(row)} for row in (base, *found["rows"], *found["stacked"])]
     return sorted(rows, key=lambda row: -(row["row_accept_length"] or 0.0))
 
@@ -243,6 +283,9 @@ def _of_choice(row: dict[str, Any], base: dict[str, Any], leading: bool) -> dict
         "difference": mean,
         "difference_low": low,
         "difference_high": high,
+        "likelier": None,
+        "likelier_low": None,
+        "likelier_high": None,
         "clear": False,
         "rows": row["rows"],
         "rounds": row["rounds"],

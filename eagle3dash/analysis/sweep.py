@@ -2,22 +2,26 @@
 
 A choice is a tuple of slots, in the order in which fc reads them. On a large capture all choices are first ranked on
 sampled sequences, with intervals; only the contenders are then counted on every row. Takes replays' outcomes, runs none.
+Two choices may accept alike and still be told apart: training made the text's own tokens likely with the states it fed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import permutations
 from math import perm
 from typing import Any
 
 from eagle3dash.analysis.acceptance import Tally, accept_length, ratio, survival
+from eagle3dash.analysis.intervals import Interval
 from eagle3dash.errors import BadInput
 
 Choice = tuple[int, ...]
 SAMPLE_TOKENS = 8192
 MOST_CONTENDERS = 6
 MOST_CHOICES = 5000
+LIKELIER = 0.02  # nats a row: bf16 rounding and fp8 features move the demo's likelihood by 0.003
 
 
 def combinations(states: int, aux: int) -> list[Choice]:
@@ -59,23 +63,43 @@ def document(
 ) -> dict[str, Any]:
     """The `sweep` document: one row a choice, best first. Those not in `exact` were ranked on a sample only."""
     order = sorted(tallies, key=lambda choice: (-_mean(tallies[choice]), choice))
-    return {
-        "capture": capture,
-        "steps": steps,
-        "labels": list(labels),
-        "rows": [
-            _row(choice, labels, tallies[choice], choice in exact) | {"behind": _behind(tallies[order[0]], tallies[choice])}
-            for choice in order
-        ],
-    }
+    rows = [_row(choice, labels, tallies[choice], choice in exact) for choice in order]
+    for choice, row in zip(order, rows, strict=True):
+        row["behind"] = _behind(tallies[order[0]], tallies[choice])
+    tied = [choice for choice, row in zip(order, rows, strict=True) if _tied(row, rows[0])]
+    likeliest = max(tied, key=lambda choice: _likelihood(tallies[choice]), default=None)
+    for choice, row in zip(order, rows, strict=True):
+        row["less_likely"] = _told(likeliest and tallies[likeliest].likelier_than(tallies[choice]))
+    return {"capture": capture, "steps": steps, "labels": list(labels), "rows": rows}
+
+
+def as_good(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows of the document that may be the best, the likeliest first: not clearly behind the leader in accepted tokens,
+    nor clearly less likely than the likeliest of those."""
+    tied = [row for row in rows if _tied(row, rows[0])]
+    able = [row for row in tied if not (row.get("less_likely") and _less(row["less_likely"]))]
+    return sorted(able, key=lambda row: (row.get("less_likely") or {}).get("mean") or 0.0)
+
+
+def _tied(row: Mapping[str, Any], leader: Mapping[str, Any]) -> bool:
+    """Paired on the same rows where both were counted there, else by their intervals."""
+    if row["row_accept_length"] is None:
+        return False
+    behind = row.get("behind")
+    return row["high"] >= leader["low"] if behind is None else behind["low"] <= 0.0
+
+
+def _less(told: Mapping[str, float]) -> bool:
+    return told["mean"] is not None and told["mean"] >= LIKELIER and told["low"] > 0.0
 
 
 def _behind(leader: Tally, tally: Tally) -> dict[str, float | None] | None:
     """Leader minus this, per row, paired; None where they were counted on other rows (a sample against all)."""
-    if leader.counts.rows != tally.counts.rows:
-        return None
-    found = leader.ahead_of(tally)
-    return {"mean": found.mean, "low": found.low, "high": found.high}
+    return None if leader.counts.rows != tally.counts.rows else _told(leader.ahead_of(tally))
+
+
+def _told(found: Interval | None) -> dict[str, float | None] | None:
+    return None if found is None else {"mean": found.mean, "low": found.low, "high": found.high}
 
 
 def _row(choice: Choice, labels: Sequence[Any], tally: Tally, exact: bool) -> dict[str, Any]:
@@ -88,6 +112,7 @@ def _row(choice: Choice, labels: Sequence[Any], tally: Tally, exact: bool) -> di
         "high": rows.high,
         "row_survival": survival(counts.row_histogram),
         "rows": counts.rows,
+        "log_likelihood": tally.log_likelihood.mean,
         # a server's rounds run through whole texts, so a sample of rows has none
         "accept_length": accept_length(counts.histogram) if exact else None,
         "round_low": rounds.low if exact else None,
@@ -98,6 +123,11 @@ def _row(choice: Choice, labels: Sequence[Any], tally: Tally, exact: bool) -> di
         "small_sample": rows.small,
         "exact": exact,
     }
+
+
+def _likelihood(tally: Tally) -> float:
+    mean = tally.log_likelihood.mean
+    return -math.inf if mean is None else mean
 
 
 def _mean(tally: Tally) -> float:

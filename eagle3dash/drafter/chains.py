@@ -157,13 +157,25 @@ def _checked(model: Model, token_ids: Tensor, rows: int) -> Tensor:
     return ids
 
 
-def right_of(text: Text, prefix: Prefix, rows: Tensor | np.ndarray | None = None, leading: bool = False) -> np.ndarray:
-    """bool [K, S]: step j of row t drafted token t+2+j. False past the end and in rows that are not among `rows`.
+@dataclass(frozen=True)
+class Drafts:
+    """right bool [K, S]: step j drafted token t+2+j. logprob float32 [S]: log-probability (nats, over the draft vocabulary)
+    that step 0 gives token t+2; NaN where it was not asked, or cannot be drafted. It tells far smaller differences than
+    right and wrong do, for training maximised it."""
+
+    right: np.ndarray
+    logprob: np.ndarray
+
+
+def drafts_of(text: Text, prefix: Prefix, rows: Tensor | np.ndarray | None = None, leading: bool = False) -> Drafts:
+    """False and NaN past the end and in rows that are not among `rows`.
 
     `leading`: True only while all earlier steps were right too. Accept length and survival need no more, and a chain is
     dropped at its first wrong step, or where the draft vocabulary lacks the token.
     """
-    result = torch.zeros(text.steps, text.rows, dtype=torch.bool, device=text.model.device)
+    device = text.model.device
+    right = torch.zeros(text.steps, text.rows, dtype=torch.bool, device=device)
+    logprob = torch.full((text.rows,), torch.nan, device=device)
     chosen = text.chosen(rows)
     if leading:
         chosen = chosen[text.draftable(chosen, 0)]
@@ -172,8 +184,12 @@ def right_of(text: Text, prefix: Prefix, rows: Tensor | np.ndarray | None = None
         for step in range(text.steps):
             if not len(chains.rows):
                 break
-            hit = text.model.draft(chains.advance()) == text.label(chains.rows, step)
-            result[step, chains.rows] = hit
+            label = text.label(chains.rows, step)
+            drafted, known = text.model.draft(chains.advance(), label if step == 0 else None)
+            if known is not None:
+                logprob[chains.rows] = known
+            hit = drafted == label
+            right[step, chains.rows] = hit
             if leading:
                 chains.keep(hit & text.draftable(chains.rows, step + 1))
-    return result.cpu().numpy()
+    return Drafts(right.cpu().numpy(), logprob.cpu().numpy())

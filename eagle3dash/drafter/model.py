@@ -50,8 +50,8 @@ class Model:
         self.norm = weights["norm.weight"] if spec.head_norm or spec.feedback_norm else None
         ids = torch.arange(spec.draft_vocab)
         self.target_ids = (ids + tensors["d2t"] if "d2t" in tensors else ids).to(self.device)
-        self.known = torch.zeros(spec.vocab, dtype=torch.bool, device=self.device)
-        self.known[self.target_ids[self._inside()]] = True
+        self.draft_ids = torch.full((spec.vocab,), -1, device=self.device)  # [V]: the draft id of each target id, or -1
+        self.draft_ids[self.target_ids[self._inside()]] = ids.to(self.device)[self._inside()]
         self.embedding = _embedding(spec, tensors.get("embed_tokens.weight"), embedding)
         self.head = self._head(tensors.get("lm_head.weight"), head)  # [DV, H]
 
@@ -73,7 +73,7 @@ class Model:
 
     def in_vocab(self, ids: Tensor) -> Tensor:
         """Target ids of any shape -> bool of that shape: can the drafter draft it?"""
-        return self.known[ids.to(self.device)]
+        return self.draft_ids[ids.to(self.device)] >= 0
 
     def rotary(self, length: int) -> Rotary:
         attention = self.layers[0].attention
@@ -106,11 +106,22 @@ class Model:
         normed = rms_norm(out, self.norm, self.spec.rms_eps) if self.spec.head_norm else out
         return F.linear(normed, self.head)
 
-    def draft(self, out: Tensor) -> Tensor:
-        """The last layer's output [R, H] -> the drafted token [R], a target id. Holds only some rows' logits at once."""
+    def draft(self, out: Tensor, label: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """The last layer's output [R, H] -> (drafted tokens [R], target ids; log-probability float32 [R] of the target ids
+        `label` [R], NaN where the draft vocabulary lacks one). Holds only some rows' logits at once."""
         size = rows_that_fit(self.device, 2 * self.head.element_size() * self.head.shape[0])
-        best = [self.logits(part).argmax(-1) for part in out.split(size)]
-        return self.target_ids[torch.cat(best)] if best else self.target_ids[:0]
+        best, known = [self.target_ids[:0]], [torch.zeros(0, device=self.device)]
+        for at, part in enumerate(out.split(size)):
+            logits = self.logits(part)  # [R, DV]
+            best.append(self.target_ids[logits.argmax(-1)])
+            if label is not None:
+                known.append(self._logprob(logits, label[at * size : at * size + len(part)]))
+        return torch.cat(best), None if label is None else torch.cat(known)
+
+    def _logprob(self, logits: Tensor, label: Tensor) -> Tensor:
+        draft_id = self.draft_ids[label.clamp(min=0)]  # [R]
+        known = logits.gather(-1, draft_id.clamp(min=0)[:, None])[:, 0].float() - logits.float().logsumexp(-1)
+        return known.where((draft_id >= 0) & (label >= 0), torch.nan)
 
 
 def _embedding(spec: DrafterSpec, own: Tensor | None, borrowed: Tensor | None) -> Tensor:

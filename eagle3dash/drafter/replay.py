@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eagle3dash.drafter.chains import Chains, Start, Text, half_of, right_of
+from eagle3dash.drafter.chains import Chains, Drafts, Start, Text, drafts_of, half_of
 from eagle3dash.drafter.memory import rows_that_fit
 from eagle3dash.drafter.model import Model
 from eagle3dash.errors import BadInput
@@ -73,17 +73,14 @@ def chain(
 
 
 @torch.no_grad()
-def right(
+def drafts(
     model: Model,
     features: Sequence[Tensor],
     token_ids: Tensor,
     steps: int,
     rows: Tensor | np.ndarray | None = None,
     leading: bool = False,
-) -> np.ndarray:
-    """bool [K, S]: step j of row t drafted the text's token t+2+j. False past the end and in rows not asked for.
-
-    `rows`, `leading`: see `chains.right_of`.
-    """
+) -> Drafts:
+    """What every row drafts (`rows`, `leading`: see `chains.drafts_of`)."""
     text = Text(model, token_ids, check_features(model, features, model.spec.num_aux), steps)
-    return right_of(text, text.prefix(start(text, features)), rows, leading)
+    return drafts_of(text, text.prefix(start(text, features)), rows, leading)

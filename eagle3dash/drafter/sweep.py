@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from eagle3dash.drafter.chains import Start, Text, right_of
+from eagle3dash.drafter.chains import Drafts, Start, Text, drafts_of
 from eagle3dash.drafter.memory import free_bytes
 from eagle3dash.drafter.model import Model
 from eagle3dash.drafter.norm import inverse_rms, rms_norm, widened
@@ -42,12 +42,12 @@ class Sweep:
         self.shared = pairs * self.text.rows * row <= free_bytes(model.device) // 4
 
     @torch.no_grad()
-    def right(
+    def drafts(
         self, combination: Sequence[int], rows: Tensor | np.ndarray | None = None, leading: bool = False
-    ) -> np.ndarray:
-        """bool [K, S] as `replay.right` with the states of `combination`. `rows`, `leading`: see `chains.right_of`."""
+    ) -> Drafts:
+        """As `replay.drafts` with the states of `combination`. `rows`, `leading`: see `chains.drafts_of`."""
         check_features(self.model, [self.states[i] for i in combination], self.model.spec.num_aux)
-        return right_of(self.text, self.text.prefix(self._start(tuple(combination))), rows, leading)
+        return drafts_of(self.text, self.text.prefix(self._start(tuple(combination))), rows, leading)
 
     def _start(self, combination: tuple[int, ...]) -> Start:
         if not self.shared:  # the products would not fit: only the text's share is saved

@@ -49,6 +49,25 @@ def test_the_document_ranks_best_first_and_says_what_is_exact():
     assert rows[0]["behind"]["mean"] == 0 and rows[1]["behind"]["low"] > 0
 
 
+def test_of_two_that_accept_alike_the_likelier_is_as_good_alone():
+    """The second is ahead in tokens by chance; the first makes the text's own tokens likelier nearly everywhere."""
+    rng, tallies = np.random.default_rng(9), {(0, 1): Tally(2), (1, 0): Tally(2), (2, 0): Tally(2)}
+    base = rng.normal(-2.0, 1.0, 900)
+    for choice, rate, shift in (((0, 1), 0.60, 0.0), ((1, 0), 0.61, -0.3), ((2, 0), 0.1, -4.0)):
+        right, logprob = rng.random((2, 900)) < rate, base + shift + rng.normal(0.0, 0.1, 900)
+        tallies[choice].add(right, countable(900, 2), np.ones(900, bool), logprob)
+    rows = sweep.document("training", [0, 2, 15], tallies, set(tallies), 2)["rows"]
+    assert rows[0]["states"] == [2, 0] and rows[1]["behind"]["low"] < 0 < rows[1]["behind"]["mean"]
+    assert [row["states"] for row in sweep.as_good(rows)] == [[0, 2]]
+    assert rows[0]["less_likely"]["low"] > 0.2 and rows[1]["less_likely"]["mean"] == 0.0
+    assert rows[1]["log_likelihood"] == pytest.approx(-2.0, abs=0.1)
+
+
+def test_without_a_likelihood_those_that_accept_alike_are_all_as_good():
+    rows = sweep.document("training", [0, 2], {(0, 1): tally(0.6), (1, 0): tally(0.6, seed=1)}, set(), 3)["rows"]
+    assert len(sweep.as_good(rows)) == 2 and rows[0]["log_likelihood"] is None
+
+
 def test_pairing_on_the_same_rows_sees_what_single_intervals_hide():
     """Texts of very different ease; one choice is a little worse on all of them."""
     rng, better, worse = np.random.default_rng(4), Tally(3), Tally(3)

@@ -47,7 +47,8 @@ class Demo:
             known = self.model.in_vocab(text.ids).numpy()
             found = Sweep(self.model, text.states, text.ids, K)
             for choice in choices:
-                tallies[choice].add(found.right(choice), countable(len(text.ids), K, mask), known)
+                made = found.drafts(choice)
+                tallies[choice].add(made.right, countable(len(text.ids), K, mask), known, made.logprob)
         return tallies
 
     def evidence(self, served, which=tuple(range(8)), **more):

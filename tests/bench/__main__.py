@@ -15,7 +15,7 @@ from itertools import permutations
 import torch
 
 from eagle3dash.drafter.model import Model
-from eagle3dash.drafter.replay import right
+from eagle3dash.drafter.replay import drafts
 from eagle3dash.drafter.sequential import chain_after
 from eagle3dash.drafter.sweep import Sweep
 from tests.drafter.test_demo_numbers import STEPS, demo_drafter, training
@@ -68,13 +68,13 @@ def main(device: str) -> None:
     sweep = Sweep(model, states, ids, STEPS)
     some = range(rows // 16, rows - STEPS, rows // 8)  # prefixes of every length; their mean stands for all
 
-    parallel = seconds(lambda: right(model, states[:3], ids, STEPS), device)
+    parallel = seconds(lambda: drafts(model, states[:3], ids, STEPS), device)
     one = seconds(lambda: [chain_after(model, states[:3], ids, at, STEPS, forced=True) for at in some], device)
-    singly = seconds(lambda: [right(model, [states[i] for i in c], ids, STEPS) for c in combinations], device, 1)
-    shared = seconds(lambda: [sweep.right(c) for c in combinations], device, 1)
-    ranked = seconds(lambda: [sweep.right(c, leading=True) for c in combinations], device, 1)
+    singly = seconds(lambda: [drafts(model, [states[i] for i in c], ids, STEPS) for c in combinations], device, 1)
+    shared = seconds(lambda: [sweep.drafts(c) for c in combinations], device, 1)
+    ranked = seconds(lambda: [sweep.drafts(c, leading=True) for c in combinations], device, 1)
     sample = torch.arange(0, rows, 8)
-    sampled = seconds(lambda: [sweep.right(c, sample, leading=True) for c in combinations], device, 1)
+    sampled = seconds(lambda: [sweep.drafts(c, sample, leading=True) for c in combinations], device, 1)
 
     print(f"machine: matrix product {flops / 1e9:.0f} GFLOP/s, copy {copied / 1e9:.1f} GB/s ({device}, float32)")
     speed = rows * STEPS / parallel

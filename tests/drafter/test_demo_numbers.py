@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from eagle3dash.analysis.acceptance import count, countable, merge
 from eagle3dash.drafter.model import Model
-from eagle3dash.drafter.replay import right
+from eagle3dash.drafter.replay import drafts
 from eagle3dash.drafter.sweep import Sweep
 from eagle3dash.formats.drafters import convert
 
@@ -56,7 +56,7 @@ def serving(story: str, index: int) -> tuple[list[torch.Tensor], torch.Tensor, n
 def counts(model: Model, texts) -> object:
     pooled = []
     for features, ids, mask in texts:
-        made = right(model, features, ids, STEPS)
+        made = drafts(model, features, ids, STEPS).right
         pooled.append(count(made, countable(len(ids), STEPS, mask), model.in_vocab(ids).numpy())[0])
     return merge(pooled)
 
@@ -95,6 +95,6 @@ def test_every_combination_swept_equals_its_replay(drafter):
     states, ids, _ = training(7)  # the shortest text
     shared = Sweep(drafter, states, ids, STEPS)
     for combination in permutations(range(4), 3):
-        plain = right(drafter, [states[i] for i in combination], ids, STEPS)
-        assert np.array_equal(shared.right(combination), plain)
-        assert np.array_equal(shared.right(combination, leading=True), np.logical_and.accumulate(plain, axis=0))
+        plain = drafts(drafter, [states[i] for i in combination], ids, STEPS).right
+        assert np.array_equal(shared.drafts(combination).right, plain)
+        assert np.array_equal(shared.drafts(combination, leading=True).right, np.logical_and.accumulate(plain, axis=0))

@@ -6,7 +6,7 @@ import torch
 from random_drafter import PLAIN, SPECS, drafter, text
 
 from eagle3dash.drafter import attention, chains
-from eagle3dash.drafter.replay import chain, right
+from eagle3dash.drafter.replay import chain, drafts
 from eagle3dash.drafter.sequential import chain_after
 from eagle3dash.errors import BadInput
 
@@ -63,7 +63,7 @@ def test_right_is_the_drafted_token_against_the_text(extra):
     model = drafter(PLAIN)
     features, ids = text(model.spec, ROWS)
     ids = ids[: ROWS + extra]
-    made = right(model, features, ids, STEPS)
+    made = drafts(model, features, ids, STEPS).right
     for step in chain(model, features, ids, STEPS):
         for row, token in zip(step.rows.tolist(), step.tokens.tolist(), strict=True):
             label = row + 2 + step.step
@@ -82,19 +82,36 @@ def test_leading_keeps_what_accept_length_needs():
     model = drafter(SPECS["two layers"])
     features, ids = text(model.spec, ROWS)
     ids = drafted_text(model, features, ids)
-    whole = right(model, features, ids, STEPS)
-    leading = right(model, features, ids, STEPS, leading=True)
+    whole = drafts(model, features, ids, STEPS).right
+    leading = drafts(model, features, ids, STEPS, leading=True).right
     assert whole.any(1).all() and (whole != leading).any()
     assert np.array_equal(leading, np.logical_and.accumulate(whole, axis=0))
-    some = right(model, features, ids, STEPS, rows=np.arange(4, 9), leading=True)
+    some = drafts(model, features, ids, STEPS, rows=np.arange(4, 9), leading=True).right
     assert np.array_equal(some[:, 4:9], leading[:, 4:9]) and not some[:, 9:].any() and not some[:, :4].any()
+
+
+@pytest.mark.parametrize("leading", [False, True])
+def test_logprob_is_that_of_the_texts_own_token_at_step_0(leading, monkeypatch):
+    model = drafter(SPECS["two layers"])
+    features, ids = text(model.spec, ROWS)
+    first = torch.cat([step.logits for step in chain(model, features, ids, 1)]).log_softmax(-1)  # [S, DV]
+    monkeypatch.setattr("eagle3dash.drafter.model.rows_that_fit", lambda *_, **__: 5)
+    made = drafts(model, features, ids, STEPS, rows=np.arange(1, ROWS), leading=leading).logprob
+    draft = {int(target): at for at, target in enumerate(model.target_ids)}
+    known = [row + 2 < len(ids) and int(ids[row + 2]) in draft for row in range(ROWS)]
+    assert any(known) and not all(known[1:-2])
+    for row in range(ROWS):
+        if row and known[row]:
+            assert made[row] == pytest.approx(float(first[row, draft[int(ids[row + 2])]]), abs=1e-5)
+        else:
+            assert np.isnan(made[row])
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4])
 def test_texts_shorter_than_a_chain(rows):
     model = drafter(SPECS["two layers"])
     features, ids = text(model.spec, rows)
-    made = right(model, features, ids, STEPS)
+    made = drafts(model, features, ids, STEPS).right
     assert made.shape == (STEPS, rows)
     assert not made[np.add.outer(np.arange(STEPS), np.arange(rows)) + 2 >= len(ids)].any()
 
@@ -103,7 +120,7 @@ def test_no_rows_asked_for():
     model = drafter(PLAIN)
     features, ids = text(model.spec, ROWS)
     for leading in (False, True):
-        assert not right(model, features, ids, STEPS, rows=np.array([], dtype=int), leading=leading).any()
+        assert not drafts(model, features, ids, STEPS, rows=np.array([], dtype=int), leading=leading).right.any()
     assert not list(chain(model, features, ids, STEPS, rows=np.array([], dtype=int)))
 
 
@@ -121,4 +138,4 @@ def test_no_rows_asked_for():
 def test_what_does_not_fit_is_refused(change, says):
     model = drafter(PLAIN)
     with pytest.raises(BadInput, match=says):
-        right(model, *change(*text(model.spec, ROWS)), STEPS)
+        drafts(model, *change(*text(model.spec, ROWS)), STEPS)

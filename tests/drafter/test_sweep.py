@@ -9,7 +9,7 @@ from random_drafter import PLAIN, SPECS, drafter, text
 
 from eagle3dash.drafter import sweep
 from eagle3dash.drafter.chains import Chains
-from eagle3dash.drafter.replay import right, start
+from eagle3dash.drafter.replay import drafts, start
 from eagle3dash.drafter.sweep import Sweep
 from eagle3dash.errors import BadInput
 
@@ -31,7 +31,7 @@ def test_first_step_equals_the_plain_one(name):
 
 @pytest.mark.parametrize("name", ["plain", "two layers", "feedback norm, fc norm", "latent"])
 @pytest.mark.parametrize("fits", [True, False])
-def test_right_equals_the_replay(name, fits, monkeypatch):
+def test_drafts_equal_the_replays(name, fits, monkeypatch):
     model = drafter(SPECS[name])
     states, ids = text(model.spec, ROWS, states=3)
     if not fits:
@@ -39,15 +39,16 @@ def test_right_equals_the_replay(name, fits, monkeypatch):
     shared = Sweep(model, states, ids, STEPS)
     assert shared.shared == fits
     for combination in product(range(3), repeat=3):
-        plain = right(model, [states[i] for i in combination], ids, STEPS)
-        assert np.array_equal(shared.right(combination), plain)
+        plain, made = drafts(model, [states[i] for i in combination], ids, STEPS), shared.drafts(combination)
+        assert np.array_equal(made.right, plain.right)
+        np.testing.assert_allclose(made.logprob, plain.logprob, atol=1e-5)
         rows = np.array([1, 5, 6, 17])
-        leading = np.logical_and.accumulate(plain, axis=0)
-        assert np.array_equal(shared.right(combination, rows, leading=True)[:, rows], leading[:, rows])
+        leading = np.logical_and.accumulate(plain.right, axis=0)
+        assert np.array_equal(shared.drafts(combination, rows, leading=True).right[:, rows], leading[:, rows])
 
 
 def test_wrong_number_of_states_is_refused():
     model = drafter(PLAIN)
     states, ids = text(model.spec, ROWS, states=4)
     with pytest.raises(BadInput, match="reads 3 aux states, 2 were given"):
-        Sweep(model, states, ids, STEPS).right((0, 1))
+        Sweep(model, states, ids, STEPS).drafts((0, 1))

@@ -91,12 +91,12 @@ def test_the_healthy_drafter_gains_by_nothing_and_its_replays_are_kept(shared):
         assert len(keys) == 1
 
 
-def tally(rows):
+def tally(rows, logprob=-2.0):
     """One text of blocks of 32 rows: num_accepted of every row as given for its block."""
     found, accepted = Tally(2), np.repeat(rows, 32)
     right = np.pad(np.stack([accepted >= 1, accepted >= 2]), ((0, 0), (0, 4)))  # a chain's labels follow its row
     counted = np.arange(right.shape[1]) < len(accepted)
-    found.add(right, counted, np.ones(len(counted), dtype=bool))
+    found.add(right, counted, np.ones(len(counted), dtype=bool), np.full(len(counted), logprob))
     return found
 
 
@@ -105,6 +105,32 @@ def test_a_gain_of_one_stretch_is_an_accident_and_one_of_every_stretch_is_not():
     assert not clear(tally([0, 1] * 7 + [2, 1]), base)
     assert clear(tally([1, 1] * 8), base)
     assert not clear(base, base)
+
+
+@pytest.mark.parametrize(
+    ("family", "rows", "logprob", "wins"),
+    [
+        ("rope", [0, 1] * 8, -1.9, True),  # likelier everywhere, no token gained
+        ("rope", [0, 1] * 8, -1.99, False),  # as much as rounding does
+        ("rope", [0, 0] * 8, -1.9, False),  # it costs tokens
+        ("head", [0, 1] * 8, -1.9, False),  # other weights: the drafter may only be weak
+    ],
+)
+def test_what_makes_the_texts_tokens_likelier_is_what_it_was_trained_with(family, rows, logprob, wins):
+    base = tally([0, 1] * 8)
+    trial = Trial({"change": "it", "family": family, "sets": {"it": 1}}, tally(rows, logprob), base, True)
+    assert trial.clear == wins and (winner(Stage((), base, [trial])) is trial) == wins
+
+
+def test_of_changes_that_gain_alike_the_likeliest_wins():
+    base = tally([0, 1] * 8)
+    near, own = (
+        Trial({"change": name, "family": "rope", "sets": {"rope": name}}, tally(rows, logprob), base, True)
+        for name, rows, logprob in (("near", [1, 1] * 8, -1.8), ("own", [0, 1] * 8, -1.7))
+    )
+    assert winner(Stage((), base, [near, own])) is near  # beyond doubt ahead in tokens
+    less = Trial(near.told, tally([0, 1] * 7 + [1, 1], -1.8), base, True)
+    assert winner(Stage((), base, [less, own])) is own
 
 
 def test_a_later_token_s_state_is_no_gain_when_only_the_first_step_gains():

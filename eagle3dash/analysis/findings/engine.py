@@ -17,7 +17,7 @@ LOSS, SEVERE = 0.15, 0.25  # share of the accepted draft tokens
 TEXTS = 4  # texts that a replay must hold: one text may be far easier than the server's traffic
 FEW = 200  # rounds that reached step 1, below which later steps tell nothing
 LATER = 0.6  # later acceptance served / replayed
-CLIFF, HIGH = 0.4, 0.3  # acceptance of a step / of the one before; and how good that one must be
+CLIFF, HIGH = 0.4, 0.3  # acceptance of a step / of the worst before it; and how good the one just before must be
 SAME_START = 0.85  # step 0 as good as in the replay
 
 
@@ -52,13 +52,13 @@ def later_steps_loss(e: Evidence) -> list[Finding | Gap]:
 
 
 def position_cliff(e: Evidence) -> list[Finding | Gap]:
-    """One step accepts far less than the one before it, and the replay's does not."""
+    """One step accepts far less than all before it, and the replay's does not."""
     served, rounds = e.served["alpha"], e.served["rounds"]
     replayed = (e.replays.get("serving") or e.replays.get("training") or {}).get("alpha") or []
     reached = [rounds, *(rounds * s for s in e.served["survival"])] if served and rounds else []
     for step in range(1, len(served or ())):
         before, here = served[step - 1], served[step]
-        if None in (before, here) or not reached or reached[step] < FEW or before < HIGH or here >= CLIFF * before:
+        if None in (before, here) or not reached or reached[step] < FEW or before < HIGH or here >= CLIFF * min(served[:step]):
             continue
         own = replayed[step] if step < len(replayed) else None
         if own is not None and here >= CLIFF * own:

@@ -1,7 +1,7 @@
 """Which states the drafter was trained on, which the server feeds, which the config declares. Each with how it is known.
 
 Trained: the sweep's best combination, unless the one that the capture's format (or the config) names is as good within the
-intervals. Served: for each slot that feeds fc, the training state it equals, whatever stands between (scale, norm, ..).
+intervals; of those that accept alike, the one that makes the text's own tokens likeliest. Served: for each slot that feeds fc, the training state it equals, whatever stands between (scale, norm, ..).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from eagle3dash.analysis.features import ENOUGH
 from eagle3dash.analysis.findings import slots
 from eagle3dash.analysis.findings.lengths import of_row
+from eagle3dash.analysis.sweep import as_good
 from eagle3dash.formats.engines.states import engine_name, states_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Slot:
 
 @dataclass(frozen=True)
 class Wiring:
-    """Triples as labels of the training capture. `proved`: the sweep tells `trained` apart from `declared`."""
+    """Triples as labels of the training capture. `proved`: the sweep tells `trained` apart from `declared`, and no
+    serving replay shows that others than the declared are fed."""
 
     trained: tuple[Label, ...] | None
     trained_why: str
@@ -60,7 +62,8 @@ def wiring(e: Evidence) -> Wiring:
     served, served_why = _served(e, fed)
     row = next((r for r in rows if declared is not None and tuple(r["states"]) == declared), None)
     best = next((r for r in rows if trained is not None and tuple(r["states"]) == trained), None)
-    proved = bool(row and best and row is not best and _as_good(best, rows[0]) and not _as_good(row, rows[0]))
+    able = as_good(rows)
+    proved = bool(row and best and row is not best and best in able and row not in able) and not _refuted(row, e.replays)
     return Wiring(trained, why, _replay_of(trained, e.replays, best), declared, row, proved, fed, served, served_why)
 
 
@@ -74,18 +77,24 @@ def _trained(
         return (named, "as the training capture's format names them") if alive else (None, "not known")
     if rows[0]["row_accept_length"] - 1.0 < ALIVE:
         return None, "no combination of the captured states works"
-    tied = [tuple(row["states"]) for row in rows if _as_good(row, rows[0])]
+    able, leader = [tuple(row["states"]) for row in as_good(rows)], tuple(rows[0]["states"])
+    where = f"of {len(rows)} combinations on training features"
     for choice, why in ((named, "the training capture's format"), (declared, "the config")):
-        if choice in tied:
-            rank = "the best" if choice == tuple(rows[0]["states"]) else "as good as the best"
-            return choice, f"{rank} of {len(rows)} combinations on training features, and named by {why}"
-    return tied[0], f"the best of {len(rows)} combinations on training features"
+        if choice in able:
+            return choice, f"{_rank(choice, leader, able)} {where}, and named by {why}"
+    return able[0], f"{_rank(able[0], leader, able)} {where}"
 
 
-def _as_good(row: dict[str, Any], leader: dict[str, Any]) -> bool:
-    """Not clearly behind the leader: paired on the same rows where both were counted there, else by their intervals."""
-    behind = row.get("behind")
-    return row["high"] >= leader["low"] if behind is None else behind["low"] <= 0.0
+def _refuted(declared: dict[str, Any], replays: dict[str, dict[str, Any]]) -> bool:
+    """What the server feeds makes the drafter accept clearly more than the declared states do: it does not feed them."""
+    fed = replays.get("serving")
+    return fed is not None and None not in (fed["row_low"], declared["high"]) and fed["row_low"] > declared["high"]
+
+
+def _rank(choice: tuple[Label, ...], leader: tuple[Label, ...], able: Sequence[tuple[Label, ...]]) -> str:
+    if choice == leader:
+        return "the best"
+    return "as good as the best" if leader in able else "as good as the best in accepted tokens and clearly likelier,"
 
 
 def _replay_of(

@@ -12,13 +12,13 @@ from eagle3dash.analysis import changes as trying
 from eagle3dash.analysis import sweep as ranking
 from eagle3dash.analysis.acceptance import Tally, countable
 from eagle3dash.drafter.changes import Change, Features, Parts
-from eagle3dash.drafter.replay import right
+from eagle3dash.drafter.replay import drafts
 from eagle3dash.drafter.sweep import Sweep
 from eagle3dash.jobs.tasks.inputs import Inputs
 from eagle3dash.jobs.tasks.masks import masks
 from eagle3dash.records import Progress
 
-Outcome = tuple[np.ndarray, np.ndarray, np.ndarray]  # right [K, S], counted [S], in_vocab [S]
+Outcome = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # right [K, S], counted [S], in_vocab [S], logprob [S]
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Bench:
             for change in wired.features:
                 states = change(states)
             rows = torch.from_numpy(np.flatnonzero(counted))
-            outcome = right(model, states, text.tokens, self.steps, rows, leading=True)  # [K, S]
-            yield outcome, counted, model.in_vocab(text.tokens).cpu().numpy()
+            made = drafts(model, states, text.tokens, self.steps, rows, leading=True)
+            yield made.right, counted, model.in_vocab(text.tokens).cpu().numpy(), made.logprob
 
     def choices(self, wired: Wired, labels: int, which: Sequence[int]) -> dict[tuple[int, ...], Tally]:
         """Counts of every ordered choice of states with the changes made so far."""
@@ -97,7 +97,8 @@ class Bench:
             rows, in_vocab = torch.from_numpy(np.flatnonzero(counted)), model.in_vocab(text.tokens).cpu().numpy()
             for choice, tally in found.items():
                 self._told(f"{len(choices)} combinations of states")
-                tally.add(shared.right(choice, rows, leading=True), counted, in_vocab)
+                made = shared.drafts(choice, rows, leading=True)
+                tally.add(made.right, counted, in_vocab, made.logprob)
         return found
 
     def _told(self, words: str) -> None:

@@ -18,6 +18,7 @@ from safetensors import safe_open
 from eagle3dash.analysis import changes as trying
 from eagle3dash.analysis.acceptance import Tally, accept_length
 from eagle3dash.analysis.changes import Stage, Trial
+from eagle3dash.analysis.sweep import as_good
 from eagle3dash.drafter.changes import Change, Parts, Surroundings, changes
 from eagle3dash.drafter.model import borrowed, tensors_of
 from eagle3dash.errors import Cancelled, Eagle3Error
@@ -150,17 +151,13 @@ def _base(rows: Sequence[Mapping[str, Any]], usual: tuple[int, ...]) -> tuple[in
     """The states on which changes are tried: those the sweep found, unless the usual ones are as good."""
     if not rows or rows[0]["row_accept_length"] - 1.0 < trying.ALIVE:
         return usual
-    own = next((row for row in rows if tuple(row["slots"]) == usual), None)
-    behind = own["behind"] if own else None
-    as_good = own is rows[0] or (behind is not None and behind["low"] <= 0.0)
-    return usual if as_good else tuple(rows[0]["slots"])
+    able = [tuple(row["slots"]) for row in as_good(rows)]
+    return usual if usual in able else able[0]
 
 
 def _decided(rows: Sequence[Mapping[str, Any]]) -> bool:
     """The sweep names one choice of states, whatever else is wrong."""
-    if not rows or rows[0]["row_accept_length"] - 1.0 < trying.ALIVE:
-        return False
-    return all(row["behind"] is not None and row["behind"]["low"] > 0 for row in rows[1:])
+    return bool(rows) and rows[0]["row_accept_length"] - 1.0 >= trying.ALIVE and len(as_good(rows)) == 1
 
 
 def _best(bench: Bench, wired: Wired, labels: Sequence[Any]) -> dict[str, Any] | None:

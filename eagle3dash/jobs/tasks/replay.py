@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from eagle3dash.analysis.acceptance import Tally, countable
-from eagle3dash.drafter.replay import right
+from eagle3dash.drafter.replay import drafts
 from eagle3dash.jobs.answers import Answer
 from eagle3dash.jobs.tasks.inputs import Inputs
 from eagle3dash.jobs.tasks.masks import masks
@@ -27,8 +27,9 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
         states = [text.state(slot) for slot in args["slots"]]  # A x [S, Ht]
         counted = countable(len(text.tokens), args["steps"], known.get(text.index))
         rows = torch.from_numpy(np.flatnonzero(counted))
-        outcome = right(model, states, text.tokens, args["steps"], rows)  # [K, S]
-        visited, accepted = tally.add(outcome, counted, model.in_vocab(text.tokens).cpu().numpy())
+        found = drafts(model, states, text.tokens, args["steps"], rows)
+        in_vocab = model.in_vocab(text.tokens).cpu().numpy()
+        visited, accepted = tally.add(found.right, counted, in_vocab, found.logprob)
         frames.append(_rows(text.index, counted, visited, accepted))
         done += len(text.tokens)
     progress(total, total, "tokens replayed")

@@ -40,8 +40,8 @@ class Sweeping:
             in_vocab = self.model.in_vocab(text.tokens).cpu().numpy()
             for choice in choices:
                 self.progress(self.done, self.total, f"text {text.index + 1}, {len(choices)} combinations")
-                right = sweep.right([used.index(slot) for slot in choice], rows, leading=True)  # [K, S]
-                found[choice].add(right, counted, in_vocab)
+                made = sweep.drafts([used.index(slot) for slot in choice], rows, leading=True)
+                found[choice].add(made.right, counted, in_vocab, made.logprob)
                 self.done += 1
         return found
 
