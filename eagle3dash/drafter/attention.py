@@ -50,9 +50,7 @@ class GroupedQuery:
         return F.linear(attended, self.output, self.output_bias)
 
 
-def look_back(
-    q: Tensor, rows: Tensor, keys: Tensor, values: Tensor, own: list[tuple[Tensor, Tensor]]
-) -> Tensor:
+def look_back(q: Tensor, rows: Tensor, keys: Tensor, values: Tensor, own: list[tuple[Tensor, Tensor]]) -> Tensor:
     """q [nh, R, hd] of ascending `rows` [R >= 1]; keys, values [nkv, S, .] of step 0; own: of steps 1 to j, [nkv, R, .].
 
     Returns [R, nh * hv]. One softmax over t + 1 + j keys a row; never holds more than a chunk of [nh, R, S] scores.

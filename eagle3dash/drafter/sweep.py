@@ -42,9 +42,7 @@ class Sweep:
         self.shared = pairs * self.text.rows * row <= free_bytes(model.device) // 4
 
     @torch.no_grad()
-    def drafts(
-        self, combination: Sequence[int], rows: Tensor | np.ndarray | None = None, leading: bool = False
-    ) -> Drafts:
+    def drafts(self, combination: Sequence[int], rows: Tensor | np.ndarray | None = None, leading: bool = False) -> Drafts:
         """As `replay.drafts` with the states of `combination`. `rows`, `leading`: see `chains.drafts_of`."""
         check_features(self.model, [self.states[i] for i in combination], self.model.spec.num_aux)
         return drafts_of(self.text, self.text.prefix(self._start(tuple(combination))), rows, leading)

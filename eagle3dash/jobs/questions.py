@@ -112,4 +112,3 @@ def keep(store: Store, run: str, answers: list[Answer]) -> None:
 
 def _tensors(imports: dict[str, Any]) -> set[str]:
     return {sha for name, item in imports.items() if name != "logs" for sha in item["tensors"]}
-

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from eagle3dash.analysis.acceptance import Tally
-from eagle3dash.analysis.changes import Stage, Trial, clear, winner
+from eagle3dash.analysis.trials import Stage, Trial, clear, winner
 from eagle3dash.jobs import questions
 from eagle3dash.jobs.imports import bring_in
 from eagle3dash.jobs.questions import Question

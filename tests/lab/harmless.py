@@ -135,6 +135,7 @@ def _cast(weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def harmless() -> Iterator[Fault]:
     """Every harmless case."""
+
     def fine(title: str, *changes: Change) -> Fault:
         def change(lab: Healthy, case: Case) -> None:
             for one in changes:

@@ -32,6 +32,8 @@ def one(title: str) -> Row:
 
 def run(titles: Sequence[str], texts: Sequence[int]) -> list[Row]:
     """The rows of these cases, in this order."""
-    with tempfile.TemporaryDirectory() as folder:
-        with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=prepare, initargs=(folder, texts)) as pool:
-            return list(pool.map(one, titles))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=prepare, initargs=(folder, texts)) as pool,
+    ):
+        return list(pool.map(one, titles))

@@ -130,5 +130,3 @@ def _pooled(counts: Sequence[tuple[int, int]], name: str) -> Length:
     table = np.array([(i, accepted, rounds) for i, (accepted, rounds) in enumerate(counts)], dtype=float)  # [n, 3]
     found = interval(table, "rounds", "requests")
     return Length(1.0 + found.mean, 1.0 + found.low, 1.0 + found.high, len(counts), "requests", name)
-
-

@@ -87,7 +87,7 @@ def not_portable(e: Evidence) -> list[Finding | Gap]:
     }
     title = f"{name} reads this drafter differently from its maker: {rows}"
     changes = "; ".join(dict.fromkeys(cell.change for cell in differs.values() if cell.change))
-    fix = f"For {name}: {changes}. A replay of the reading \"as served by {name}\" shows the price."
+    fix = f'For {name}: {changes}. A replay of the reading "as served by {name}" shows the price.'
     return [Finding("not-portable", severity, title, evidence, fix)]
 
 

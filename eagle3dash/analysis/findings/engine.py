@@ -58,7 +58,9 @@ def position_cliff(e: Evidence) -> list[Finding | Gap]:
     reached = [rounds, *(rounds * s for s in e.served["survival"])] if served and rounds else []
     for step in range(1, len(served or ())):
         before, here = served[step - 1], served[step]
-        if None in (before, here) or not reached or reached[step] < FEW or before < HIGH or here >= CLIFF * min(served[:step]):
+        if None in (before, here) or not reached or reached[step] < FEW or before < HIGH:
+            continue
+        if here >= CLIFF * min(served[:step]):
             continue
         own = replayed[step] if step < len(replayed) else None
         if own is not None and here >= CLIFF * own:

@@ -31,7 +31,7 @@ class Length:
         return {"accept_length": self.value, "low": self.low, "high": self.high, self.unit: self.n, "from": self.source}
 
     def text(self) -> str:
-        """"1.75 (1.62..1.87, 736 rounds)"."""
+        """ "1.75 (1.62..1.87, 736 rounds)"."""
         width = "" if self.low is None or self.high is None else f"{self.low:.2f}..{self.high:.2f}, "
         count = "" if self.n is None else f"{self.n} {self.unit}"
         inside = (width + count).strip(", ")

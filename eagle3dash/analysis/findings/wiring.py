@@ -1,7 +1,8 @@
 """Which states the drafter was trained on, which the server feeds, which the config declares. Each with how it is known.
 
 Trained: the sweep's best combination, unless the one that the capture's format (or the config) names is as good within the
-intervals; of those that accept alike, the one that makes the text's own tokens likeliest. Served: for each slot that feeds fc, the training state it equals, whatever stands between (scale, norm, ..).
+intervals; of those that accept alike, the one that makes the text's own tokens likeliest. Served: for each slot that feeds
+fc, the training state it equals, whatever stands between (scale, norm, ..).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from eagle3dash.analysis import changes as trying
 from eagle3dash.analysis import sweep as ranking
+from eagle3dash.analysis import trials
 from eagle3dash.analysis.acceptance import Tally, countable
 from eagle3dash.drafter.changes import Change, Features, Parts
 from eagle3dash.drafter.replay import drafts
@@ -64,7 +64,7 @@ class Bench:
     def some(self, budget: int) -> list[int]:
         """Texts with about `budget` counted rows."""
         rows = [int(counted.sum()) for counted in self.counted.values()]
-        return [self.all[at] for at in trying.sample(rows, budget)]
+        return [self.all[at] for at in trials.sample(rows, budget)]
 
     def tally(self, wired: Wired, which: Sequence[int], words: str) -> Tally:
         """Counts of one wiring over the named texts."""

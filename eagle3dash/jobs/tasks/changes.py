@@ -15,10 +15,12 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from eagle3dash.analysis import changes as trying
+from eagle3dash.analysis import trials
 from eagle3dash.analysis.acceptance import Tally, accept_length
-from eagle3dash.analysis.changes import Stage, Trial
+from eagle3dash.analysis.changes import baseline_row, from_sweep
+from eagle3dash.analysis.changes import document as document_of
 from eagle3dash.analysis.sweep import as_good
+from eagle3dash.analysis.trials import Stage, Trial
 from eagle3dash.drafter.changes import Change, Parts, Surroundings, changes
 from eagle3dash.drafter.model import borrowed, tensors_of
 from eagle3dash.errors import Cancelled, Eagle3Error
@@ -54,7 +56,7 @@ class Search:
         first = wired
         stage, wired = self.stage(wired, self.around)
         length = accept_length(stage.baseline.counts.row_histogram) or 1.0
-        for slots in others if wired is first and length - 1.0 < trying.ALIVE else ():
+        for slots in others if wired is first and length - 1.0 < trials.ALIVE else ():
             dead, tried = self.stage(replace(first, slots=slots), self.around)
             if tried.on:
                 self.stages.append(dead)
@@ -75,23 +77,23 @@ class Search:
         as_is = dict(zip(bench.all, bench.outcomes(wired, bench.all, "it as it is"), strict=True))
         stage = Stage(wired.names, tallied(as_is.values(), bench.steps))
         by_name = {change.name: change for change in tried}
-        some = bench.some(trying.SAMPLE_ROWS if self._asked(stage) else QUICK)
+        some = bench.some(trials.SAMPLE_ROWS if self._asked(stage) else QUICK)
         bench.total += len(some) * len(tried)
         for change in tried:
             self._try(stage, wired.changed(change), as_is, some)
-        for trial in trying.contenders(stage, self.served):
+        for trial in trials.contenders(stage, self.served):
             stage.trials.remove(trial)
             self._try(stage, wired.changed(by_name[trial.told["change"]]), as_is, bench.all)
         if keep or not self.stages:
             self.stages.append(stage)
-        best = trying.winner(stage)
+        best = trials.winner(stage)
         return stage, wired if best is None else wired.changed(by_name[best.told["change"]])
 
     def _asked(self, stage: Stage) -> bool:
         """Whether anything is in question here: the drafter itself, or a server that accepts less than the replay."""
         length = accept_length(stage.baseline.counts.histogram)
         known = self.served is not None and length is not None
-        return not self.guided or (known and trying.falls_short(self.served, length))
+        return not self.guided or (known and trials.falls_short(self.served, length))
 
     def _try(self, stage: Stage, wired: Wired, as_is: dict[int, Outcome], which: Sequence[int]) -> None:
         """Adds the trial of the last change of `wired`, of a sample only while it may gain. None where it can't be made."""
@@ -114,10 +116,10 @@ class Search:
         """With the states that are clearly best now, where those are others."""
         if perm(len(self.labels), len(wired.slots)) > MOST_CHOICES:
             return wired
-        found = self.bench.choices(wired, len(self.labels), self.bench.some(trying.SAMPLE_ROWS))
+        found = self.bench.choices(wired, len(self.labels), self.bench.some(trials.SAMPLE_ROWS))
         order = sorted(found, key=lambda choice: -(found[choice].row_interval.mean or 0.0))
         best = found[order[0]]
-        return replace(wired, slots=order[0]) if trying.clear(best, found[wired.slots]) else wired
+        return replace(wired, slots=order[0]) if trials.clear(best, found[wired.slots]) else wired
 
 
 def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
@@ -142,14 +144,14 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
     best = search.run(first, others)
     progress(bench.total, bench.total, "changes tried")
     states = [args["labels"][slot] for slot in slots]
-    document = trying.document(args["capture"], states, args["steps"], search.stages, _best(bench, best, args["labels"]))
-    document["rows"] = _sorted(document["rows"] + trying.from_sweep(rows, states))
+    document = document_of(args["capture"], states, args["steps"], search.stages, _best(bench, best, args["labels"]))
+    document["rows"] = _sorted(document["rows"] + from_sweep(rows, states))
     return Answer(payload["key"], "changes", args, document, parts=tuple(gathering.made))
 
 
 def _base(rows: Sequence[Mapping[str, Any]], usual: tuple[int, ...]) -> tuple[int, ...]:
     """The states on which changes are tried: those the sweep found, unless the usual ones are as good."""
-    if not rows or rows[0]["row_accept_length"] - 1.0 < trying.ALIVE:
+    if not rows or rows[0]["row_accept_length"] - 1.0 < trials.ALIVE:
         return usual
     able = [tuple(row["slots"]) for row in as_good(rows)]
     return usual if usual in able else able[0]
@@ -157,7 +159,7 @@ def _base(rows: Sequence[Mapping[str, Any]], usual: tuple[int, ...]) -> tuple[in
 
 def _decided(rows: Sequence[Mapping[str, Any]]) -> bool:
     """The sweep names one choice of states, whatever else is wrong."""
-    return bool(rows) and rows[0]["row_accept_length"] - 1.0 >= trying.ALIVE and len(as_good(rows)) == 1
+    return bool(rows) and rows[0]["row_accept_length"] - 1.0 >= trials.ALIVE and len(as_good(rows)) == 1
 
 
 def _best(bench: Bench, wired: Wired, labels: Sequence[Any]) -> dict[str, Any] | None:
@@ -166,7 +168,7 @@ def _best(bench: Bench, wired: Wired, labels: Sequence[Any]) -> dict[str, Any] |
     tally = bench.tally(wired, bench.all, "the best of all")
     sets = {name: value for change in wired.on for name, value in _told(change)["sets"].items()}
     told = {"changes": list(wired.names), "sets": sets, "slots": list(wired.slots)}
-    return {**told, "states": [labels[slot] for slot in wired.slots], **trying.baseline_row(tally)}
+    return {**told, "states": [labels[slot] for slot in wired.slots], **baseline_row(tally)}
 
 
 def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
