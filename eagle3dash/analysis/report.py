@@ -15,7 +15,7 @@ from eagle3dash.analysis.wording import NUMBERS, name_of, number, value
 
 LONGEST = 2400  # characters of one text
 MOST_ROWS = 40
-OUTCOMES = ("failed", "could not check", "passed")
+OUTCOMES = ("failed", "noted", "could not check", "passed")
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>$|~&]|:(?=//)|(?<=www)\.|^[#+=-]|(?<=^\d)[.)])")
 _NAMES = re.compile(r"([@#])(?=\w)")  # a mention of a person or of another ticket
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import streamlit as st
 
+from eagle3dash.analysis.report import OUTCOMES
 from eagle3dash.errors import Eagle3Error, Missing
 from eagle3dash.web import paths, words
 from eagle3dash.web.words import name_of, safe, value
@@ -125,10 +126,9 @@ def notes(document: dict[str, Any]) -> None:
 
 def checked(document: dict[str, Any]) -> None:
     """Every check that was made, with its outcome in words."""
-    rows, icons = document["checked"], {"passed": ":material/check:", "failed": ":material/close:"}
-    counts = [
-        f"{sum(row['status'] == status for row in rows)} {status}" for status in ("failed", "passed", "could not check")
-    ]
+    icons = {"passed": ":material/check:", "failed": ":material/close:", "noted": ":material/info:"}
+    rows = sorted(document["checked"], key=lambda row: OUTCOMES.index(row["status"]))
+    counts = [f"{sum(row['status'] == outcome for row in rows)} {outcome}" for outcome in OUTCOMES]
     with st.expander(f"What was checked: {', '.join(counts)}", icon=":material/checklist:"):
         lines = [
             {

@@ -153,7 +153,8 @@ def test_the_healthy_run_has_no_fault(healthy):
     needs = {gap["id"]: gap["needs"] for gap in document["could_not_check"]}
     assert {told for told in needs.values() if "add" in told} == {ADD["changes"]}  # replays with one thing changed
     assert "12 windows" in needs["acceptance-trend"]  # the demo's log is short, and of one rank
-    assert {check["status"] for check in document["checked"]} == {"passed", "could not check"}
+    assert {check["status"] for check in document["checked"]} == {"passed", "noted", "could not check"}
+    assert [check["id"] for check in document["checked"] if check["status"] == "noted"] == ["drafter-weak"]
     assert document["wiring"]["served_states"] == [0, 2, 15] and "No mismatch" in document["verdict"]
 
 
@@ -185,6 +186,36 @@ def test_without_a_serving_capture_the_config_is_the_witness(as_served):
     gaps = {gap["id"]: gap["needs"] for gap in document["could_not_check"]}
     assert gaps["shifted-features"] == "add a serving capture of the same texts (--as serving)"
     assert document["numbers"]["replayed_serving"] is None
+    assert document["findings"][0]["confidence"]["confirm"].startswith("a serving capture")
+
+
+def test_before_anything_is_served_a_config_that_loses_tokens_fails_the_gate(as_served):
+    cut = replace(as_served, serving=None, features=None, logs=(), replays={"training": as_served.replays["training"]})
+    first = diagnose(cut)["findings"][0]
+    assert (first["id"], first["severity"]) == ("wrong-aux-states", "error")
+    assert "give 1.07 tokens per row on training features instead of 2.02" in first["title"]
+    served_well = diagnose(replace(cut, logs=log([0, 1, 0, 2, 0, 1, 1, 0, 3, 0] * 200)))["findings"][0]
+    assert (served_well["id"], served_well["severity"]) == ("wrong-aux-states", "warning")  # the server shows no loss
+
+
+def test_what_the_server_feeds_refutes_the_config_even_without_shared_tokens(as_served, healthy):
+    replays = as_served.replays | {"serving": healthy.replays["serving"]}
+    assert "wrong-aux-states" not in ids(diagnose(replace(as_served, features=None, replays=replays, logs=())))
+    assert "wrong-aux-states" in ids(diagnose(replace(as_served, features=None, logs=())))
+
+
+def test_a_server_that_accepts_more_than_its_features_give_is_doubted(as_served, demo):
+    document = diagnose(replace(as_served, logs=demo.imports["story-fixed/logs"]))
+    last = document["drops"][-1]
+    assert (last["to"], last["kind"]) == ("served", "gain") and "not of the same server" in last["why"]
+
+
+def test_every_finding_says_how_sure_it_is(as_served):
+    first, *others = diagnose(as_served)["findings"]
+    assert first["confidence"]["level"] == "shown" and "compared state by state" in first["confidence"]["because"]
+    assert {other["confidence"]["level"] for other in others} == {"fact"}
+    alone = diagnose(Evidence(K, logs=as_served.logs))["findings"][0]["confidence"]
+    assert alone["because"] == "6,811 served rounds alone" and "add" in alone["confirm"]
 
 
 def test_a_log_alone_names_a_symptom_and_what_to_add(as_served):

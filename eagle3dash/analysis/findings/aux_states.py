@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from eagle3dash.analysis.findings.evidence import Evidence, Label
-from eagle3dash.analysis.findings.told import accept_lengths, feature_severity, listed, triples
+from eagle3dash.analysis.findings.told import accept_lengths, listed, triples, wiring_severity
 from eagle3dash.analysis.findings.wiring import Slot
 from eagle3dash.formats.engines.states import default_states, settings
 from eagle3dash.records import Finding, Gap
 
+OBEYED = "The config names these states already: it is the engine, or what captured, that does not follow it. "
 SHOWN = ("relative_error", "next_error", "cosine", "norm_ratio")  # of each slot, in the evidence
 
 
@@ -43,9 +44,11 @@ def aux_order(e: Evidence) -> list[Finding | Gap]:
     served = w.served or (w.declared if w.proved else None)
     if w.trained is None or served is None or tuple(served) == w.trained or set(served) != set(w.trained):
         return []
-    title = f"The server feeds the right states in another order: {listed(served)} instead of {listed(w.trained)}"
+    who = "The server feeds" if w.served else "The config makes the server feed"
+    title = f"{who} the right states in another order: {listed(served)} instead of {listed(w.trained)}"
+    title += "" if w.served else _worth(e)
     evidence = triples(e, served) | accept_lengths(e)
-    return [Finding("aux-order", feature_severity(e), title, evidence, _fix(e, w.trained))]
+    return [Finding("aux-order", wiring_severity(e), title, evidence, _fix(e, w.trained))]
 
 
 def _told(slot: Slot) -> dict[str, Any]:
@@ -64,8 +67,18 @@ def _finding(e: Evidence, served: Sequence[Label | None], strange: Sequence[Slot
     elif w.served is not None:
         title = f"{trained}; the server feeds {listed(served)}{_kind(e, served)}"
     else:
-        title = f"{trained}; its config makes the server feed {listed(served)}"
-    return Finding("wrong-aux-states", feature_severity(e), title, evidence, _fix(e, w.trained))
+        title = f"{trained}; its config makes the server feed {listed(served)}{_worth(e)}"
+    return Finding("wrong-aux-states", wiring_severity(e), title, evidence, _fix(e, w.trained))
+
+
+def _worth(e: Evidence) -> str:
+    """What the declared states give on training features, where a sweep counted them."""
+    row, own = e.wiring.declared_row, e.wiring.trained_replay
+    if not row or not own or None in (row["row_accept_length"], own["row_accept_length"]):
+        return ""
+    return f", which give {row['row_accept_length']:.2f} tokens per row on training features instead of " + (
+        f"{own['row_accept_length']:.2f}"
+    )
 
 
 def _kind(e: Evidence, served: Sequence[Label | None]) -> str:
@@ -84,7 +97,8 @@ def _kind(e: Evidence, served: Sequence[Label | None]) -> str:
 
 def _fix(e: Evidence, trained: Sequence[Label]) -> str:
     if all(isinstance(state, int) for state in trained):
-        return f"Make the server feed HF{list(trained)}. {settings(trained, e.engine)} Or retrain on what is served now."
+        feed = f"Make the server feed HF{list(trained)}. {settings(trained, e.engine)} Or retrain on what is served now."
+        return f"{OBEYED}{feed}" if tuple(trained) == e.wiring.declared else feed
     w, named = e.wiring, ""
     if w.slots and w.declared is not None and len(w.declared) == len(w.served) and None not in w.served:
         pairs = zip(w.served, w.declared, strict=True)

@@ -11,8 +11,9 @@ from typing import Any
 
 from eagle3dash.analysis.changes import ranked
 from eagle3dash.analysis.findings import fixes
+from eagle3dash.analysis.findings.confidence import confidence
 from eagle3dash.analysis.findings.drops import acceptance, drops
-from eagle3dash.analysis.findings.evidence import Evidence
+from eagle3dash.analysis.findings.evidence import Check, Evidence
 from eagle3dash.analysis.findings.lengths import Length
 from eagle3dash.analysis.findings.misread import CAUSES, FEEDS
 from eagle3dash.analysis.findings.registry import CHECKS, lacking
@@ -32,19 +33,9 @@ def diagnose(e: Evidence) -> dict[str, Any]:
     """The `diagnose` document, with "verdict", "drops", "changes", "acceptance", "checked", "notes", "wiring", "lengths".
 
     "changes": by capture, the rows of `analysis.changes` best first, the drafter as it is among them."""
-    findings: list[Finding] = []
-    checked = []
-    for check in CHECKS:
-        needs = lacking(check, e)
-        told = [] if needs else check.function(e)
-        found = [each for each in told if isinstance(each, Finding)]
-        needs = needs or next((each.needs for each in told if isinstance(each, Gap)), None)
-        findings += found
-        failed = any(finding.severity != "info" for finding in found)
-        status = "failed" if failed else "could not check" if needs else "passed"
-        row = {"id": check.id, "family": check.family, "looks_at": check.looks_at}
-        checked.append(row | {"status": status, "needs": needs})
-    findings = _weighed(findings)
+    told = {check: [Gap(check.id, needs)] if (needs := lacking(check, e)) else check.function(e) for check in CHECKS}
+    findings = _weighed([each for found in told.values() for each in found if isinstance(each, Finding)])
+    checked = [_outcome(check, found, findings) for check, found in told.items()]
     return {
         "verdict": verdict(e, findings),
         "numbers": numbers(e),
@@ -53,13 +44,21 @@ def diagnose(e: Evidence) -> dict[str, Any]:
         "changes": {role: ranked(found) for role, found in e.changes.items()},
         "acceptance": acceptance(e),
         "steps": e.steps,
-        "findings": [to_json(finding) for finding in findings],
+        "findings": [to_json(finding) | {"confidence": confidence(e, finding)} for finding in findings],
         "could_not_check": [{"id": c["id"], "needs": c["needs"]} for c in checked if c["status"] == "could not check"],
         "checked": checked,
         "notes": notes(e),
         "wiring": _wiring(e),
         "lengths": {name: length.told() for name, length in _lengths(e).items() if length is not None},
     }
+
+
+def _outcome(check: Check, told: list[Finding | Gap], findings: list[Finding]) -> dict[str, Any]:
+    """status: failed, noted (worth knowing only), passed or could not check; needs: what would let it be made."""
+    needs = next((each.needs for each in told if isinstance(each, Gap)), None)
+    severities = {finding.severity for finding in findings if finding.id == check.id}
+    status = "failed" if severities - {"info"} else "noted" if severities else "could not check" if needs else "passed"
+    return {"id": check.id, "family": check.family, "looks_at": check.looks_at, "status": status, "needs": needs}
 
 
 def numbers(e: Evidence) -> dict[str, float | None]:
@@ -87,6 +86,8 @@ def _weighed(findings: list[Finding]) -> list[Finding]:
             finding = dataclasses.replace(finding, severity="info", fix=fixes.EXPLAINED)
         elif finding.severity == "error" and errors & EXPLAINS.get(finding.id, set()):
             finding = dataclasses.replace(finding, severity="warning")
+        elif finding.fix == fixes.WEAK and any(other.severity != "info" for other in findings):
+            finding = dataclasses.replace(finding, fix=fixes.WEAK_TOO)
         weighed.append(finding)
     return sorted(weighed, key=lambda finding: ORDER[finding.severity])
 
@@ -100,10 +101,12 @@ def verdict(e: Evidence, findings: list[Finding]) -> str:
     if worst is not None and worst.severity == "error":
         return f"{worst.title}{_cost(e)}."
     if worst is not None:
-        return f"{worst.title}. Nothing here is shown to cost acceptance now."
+        return f"{worst.title}{_rest(e, worst)}."
     if e.training_length is None and e.serving_length is None:
-        known = f"The server reports an accept length of {e.served_length.text()}; " if e.served_length else ""
-        return f"{known}where tokens are lost cannot be said from these files. {_first_gap(e)}"
+        nowhere = "where tokens are lost cannot be said from these files"
+        if e.served_length is None:
+            return f"{nowhere[0].upper()}{nowhere[1:]}. {_first_gap(e)}"
+        return f"The server reports an accept length of {e.served_length.text()}; {nowhere}. {_first_gap(e)}"
     if not agrees(e):
         return f"Tokens are lost{_cost(e)}, and these files do not say where. {_first_gap(e)}"
     if e.serving_length is None or e.served_length is None:
@@ -112,6 +115,15 @@ def verdict(e: Evidence, findings: list[Finding]) -> str:
     if weak is not None:
         return f"No mismatch between training and serving{_cost(e)}. {weak.title}."
     return f"Healthy: the server accepts what the drafter can give{_cost(e)}."
+
+
+def _rest(e: Evidence, worst: Finding) -> str:
+    """Whether a warning is all there is: what a log shows is a loss already, whatever its cause."""
+    losses = [loss for loss in (e.feature_loss, e.engine_loss) if loss is not None]
+    in_log = any(check.id == worst.id and check.family == "engine" for check in CHECKS)
+    if in_log or any(loss.shown for loss in losses):
+        return _cost(e)
+    return f"{_cost(e)}. It is not shown to cost acceptance now" if losses else _cost(e)
 
 
 def _cost(e: Evidence) -> str:

@@ -24,10 +24,11 @@ REACHES = {  # family of a fault -> the numbers below the drops that it can caus
     "engine": ("served",),
 }
 ELSEWHERE = {"not-portable": ("served",), "low-vocab-coverage": ("replayed_training_rows",)}
-NO_CAUSE = {"drafter-weak", "metric-definition", "speed-not-acceptance", "config-contradicts-weights", "unused-weights"}
+NO_CAUSE = {"metric-definition", "speed-not-acceptance", "config-contradicts-weights", "unused-weights"}
 NO_CAUSE |= {"dead-acceptance", "pinned-acceptance", "position-cliff", "engine-loss"}  # the drop itself in other words
 ORDER = ("expected", "replayed_training_rows", "replayed_training", "replayed_serving", "served")
 ONLY = {"expected": ("replayed_training_rows",), "replayed_training_rows": (COUNTING,)}  # per row: to be compared with
+IMPOSSIBLE = 0.3  # share of the served draft tokens above a replay, that other texts do not explain
 LEAST = 0.005  # tokens: a smaller drop is 0.00 to a reader
 WHY_COUNTING = "no fault: a server starts fewer rounds in easy stretches, which it passes in long strides"
 
@@ -82,8 +83,7 @@ def _drop(e: Evidence, findings: Sequence[Finding], before: str, after: str, pai
     if after == COUNTING and before == "replayed_training_rows":
         return told | {"kind": "counting", "shown": True, "explained": tokens, "why": WHY_COUNTING}
     if tokens < LEAST:
-        kind, why = ("gain", "nothing is lost here") if tokens <= -LEAST else ("none", "nothing is lost here")
-        return told | {"kind": kind, "shown": False, "why": why}
+        return told | {"kind": "gain" if tokens <= -LEAST else "none", "shown": False, "why": _gain(pair, after)}
     same_rows = (before, after) == (COUNTING, "replayed_serving") and e.same_rows
     loss = lengths.loss(*pair, same_rows)
     fits = _fits(findings, before, after)
@@ -93,6 +93,16 @@ def _drop(e: Evidence, findings: Sequence[Finding], before: str, after: str, pai
     told |= {"explained_by": [f.id for f in causes], "may_explain": [f.id for f in fits if f.severity == "warning"]}
     told |= {"explained": size, "unexplained": rest if rest >= LEAST else 0.0}
     return told | {"kind": "loss", "shown": loss.shown, "why": _why(loss, told, by)}
+
+
+def _gain(pair: tuple[Length, Length], after: str) -> str:
+    """An engine can lose what features give, and add nothing to it."""
+    if after != "served" or not lengths.costs(pair[1].value, pair[0].value, IMPOSSIBLE):
+        return "nothing is lost here"
+    return (
+        "a server can't accept more than its features give: log and capture are not of the same server or traffic, or the "
+        "drafter's file is read otherwise than there"
+    )
 
 
 def _fits(findings: Sequence[Finding], before: str, after: str) -> list[Finding]:
@@ -114,11 +124,31 @@ def _size(e: Evidence, causes: Sequence[Finding], before: float, tokens: float) 
     others = [f for f in causes if f.id not in ("wrong-aux-states", "aux-order")]
     fed = e.wiring.served or e.wiring.declared
     row = next((r for r in (e.sweep or {}).get("rows", ()) if fed is not None and tuple(r["states"]) == tuple(fed)), None)
+    if len(causes) == 1 and (undone := _undone(e, causes[0].id)) is not None:
+        return min(max(undone[1], 0.0), tokens), f"on serving features {undone[0]} gives that much back"
     if others or row is None or row.get("accept_length") is None:
         whose = "its own share was" if len(causes) == 1 else "their shares were"
         return tokens, f"{whose} not measured apart"
     size = min(max(before - row["accept_length"], 0.0), tokens)
     return size, f"the states it is served, replayed on training features, give {row['accept_length']:.2f}"
+
+
+UNDONE = {
+    "shifted-features": "lag",
+    "scaled-features": "scales",
+}  # what a change of the features sets, to take a fault back
+
+
+def _undone(e: Evidence, identity: str) -> tuple[str, float] | None:
+    """The change that takes a fault of the serving features back, and what it gains per round."""
+    found = e.changes.get("serving")
+    rows = [row for row in (found or {}).get("rows", ()) if set(row["sets"]) == {UNDONE.get(identity)}]
+    best = max(
+        (row for row in rows if row["accept_length"] is not None), key=lambda row: row["accept_length"], default=None
+    )
+    if best is None or found["baseline"]["accept_length"] is None:
+        return None
+    return best["change"], best["accept_length"] - found["baseline"]["accept_length"]
 
 
 def _why(loss: Loss, told: dict[str, Any], by: str) -> str:

@@ -102,6 +102,11 @@ def on_steps(answer: dict[str, Any] | None, steps: int) -> Length | None:
     return Length(length, answer["low"], answer["high"], answer["rounds"], "rounds", "served")
 
 
+def costs(before: float, after: float, least: float = LOSS) -> bool:
+    """Enough accepted draft tokens to matter are lost from one accept length to another."""
+    return before - after >= LEAST and before > 1.0 and before - after >= least * (before - 1.0)
+
+
 def loss(before: Length | None, after: Length | None, same_rows: bool = False, least: float = LOSS) -> Loss | None:
     """None when either number is missing."""
     if before is None or after is None:
@@ -111,4 +116,4 @@ def loss(before: Length | None, after: Length | None, same_rows: bool = False, l
     known = None not in (before.low, after.high)
     # half-widths add in quadrature; without intervals only a large drop counts
     apart = drop > math.hypot(before.value - before.low, after.high - after.value) if known else share >= 2.5 * least
-    return Loss(before, after, share, share >= least and drop >= LEAST and (same_rows or apart))
+    return Loss(before, after, share, costs(before.value, after.value, least) and (same_rows or apart))

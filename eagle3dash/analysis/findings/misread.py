@@ -94,14 +94,22 @@ def steps(document: dict[str, Any]) -> list[Row]:
 def _trained(document: dict[str, Any], row: Row, switch: str, role: str) -> Finding:
     identity, words = CAUSES[switch]
     before, after = row["row_accept_length"] - row["difference"], row["row_accept_length"]
+    base = f"with {' and '.join(row['on'])}" if row["on"] else "as its files say"
     title = (
-        f"The drafter was trained with {words}: {before:.2f} tokens per row on {role} features as its files say, "
-        f"{after:.2f} with {row['change']}"
+        f"The drafter was trained with {words}: {before:.2f} tokens per row on {role} features {base}, "
+        f"{after:.2f} with {row['change']}{' as well' if row['on'] else ''}{_likelihood(row)}"
     )
     share = row["difference"] / max(after - 1.0, 1e-9)
     severity: Severity = "error" if share >= LOSS else "warning"
     evidence = {**_evidence(document, row, role), "tried": len(document["rows"]), "states": document["best"]["states"]}
     return Finding(identity, severity, title, evidence, fixes.MISREAD[switch])
+
+
+def _likelihood(row: Row) -> str:
+    """Where tokens alone would not show it."""
+    if row.get("likelier") is None or row["difference_low"] is None or row["difference_low"] > 0.0:
+        return ""
+    return f", and the text's own tokens are {math.exp(row['likelier']) - 1.0:.0%} likelier"
 
 
 def _evidence(document: dict[str, Any], row: Row, role: str) -> dict[str, Any]:
@@ -110,10 +118,14 @@ def _evidence(document: dict[str, Any], row: Row, role: str) -> dict[str, Any]:
         "capture": role,
         "change": row["change"],
         "sets": row["sets"],
-        "before": {name: document["baseline"][name] for name in (*names, "row_survival")},
+        "before": {name: document["baseline"][name] for name in (*names, "row_survival")}
+        if not row["on"]
+        else {"row_accept_length": row["row_accept_length"] - row["difference"]},
         "after": {name: row[name] for name in (*names, "row_survival")},
         "difference": {"mean": row["difference"], "low": row["difference_low"], "high": row["difference_high"]},
     }
+    if row.get("likelier") is not None:  # nats per row, step 0, of the text's own tokens
+        known["log_likelihood_gain"] = {"mean": row["likelier"], "low": row["likelier_low"], "high": row["likelier_high"]}
     return known | {"on top of": row["on"]} if row["on"] else known
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from eagle3dash.analysis.findings import lengths
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.records import Severity
 
@@ -28,6 +29,16 @@ def feature_loss_shown(e: Evidence) -> bool:
 def feature_severity(e: Evidence) -> Severity:
     """Error where the loss is shown; a fault that costs nothing that can be seen is a warning."""
     return "error" if feature_loss_shown(e) else "warning"
+
+
+def wiring_severity(e: Evidence) -> Severity:
+    """Of states that the server feeds, or will by the config: what the declared states cost on training features is an
+    error before anything is served."""
+    w = e.wiring
+    if w.served or e.serving_length or e.served_length or not (w.declared_row and w.trained_replay):
+        return feature_severity(e)
+    before, after = (each["row_accept_length"] for each in (w.trained_replay, w.declared_row))
+    return "error" if lengths.costs(before, after) else "warning"
 
 
 def triples(e: Evidence, served: Iterable[Any] | None) -> dict[str, Any]:
