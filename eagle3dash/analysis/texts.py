@@ -52,7 +52,8 @@ def _shift(spans: int, shares: dict[str, float | None], followed: int) -> int | 
         return 0
     if same["start -2"] and other["start -1"]:
         return 1
-    if followed >= SPANS and same["start +0"] and other["start +1"] and other["end +0"] and same["end +1"]:
+    left_out = other["end +1"] or (other["end +0"] and same["end +1"])  # the answer goes on, or the token that ends it
+    if followed >= SPANS and same["start +0"] and other["start +1"] and left_out:
         return -1
     return None
 

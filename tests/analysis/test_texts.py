@@ -30,6 +30,14 @@ def test_a_mask_off_by_one_is_told_with_its_direction():
     assert loss_mask_shifted(Evidence(4, texts={"mask": mask_edges(chats(20))})) == []
 
 
+def test_a_mask_is_early_too_where_texts_are_cut_before_the_answer_s_end():
+    texts = []
+    for tokens, mask in chats(20, -1):
+        last = int(np.flatnonzero(mask)[-1])  # an answer's token: the text is cut after it, and the mask before it
+        texts.append((tokens[: last + 1], np.append(mask[:last], 0)))
+    assert mask_edges(texts)["shift"] == -1
+
+
 def test_what_the_tokens_do_not_tell_is_not_told():
     assert mask_edges(chats(5, 1))["shift"] is None  # few answers
     same = [(np.array([*HEAD, 30, 31, 32, END]), np.array([0] * 4 + [1] * 4))] * 20  # all answers begin alike

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tests.lab import drafters, faults, logs
+from tests.lab import drafters, faults, logs, texts
 from tests.lab.faults import Fault
 from tests.lab.harmless import harmless
 from tests.lab.healthy import Case, Change, Healthy
@@ -16,12 +16,13 @@ LOGS = (("vLLM log", logs.vllm), ("SGLang log", logs.sglang), ("the healthy log"
 
 def features() -> list[Fault]:
     """Faults of served features."""
-    return [*faults.wiring(), *faults.changed(), *faults.spoiled(), *faults.tokens()]
+    return [*faults.wiring(), *faults.changed(), *faults.spoiled(), *texts.tokens()]
 
 
 def everything(turn: int = 0) -> list[Fault]:
     """All cases. `turn` moves the logs on by so many."""
-    return [*with_logs(features(), turn), *logs.engines(), *of_the_file(), *with_logs(pairs(), turn), *harmless()]
+    lists = with_logs(features(), turn), logs.engines(), of_the_file(), texts.training(), with_logs(pairs(), turn), harmless()
+    return [fault for each in lists for fault in each]
 
 
 def of_the_file() -> list[Fault]:
@@ -68,12 +69,17 @@ PAIRS = (
     ("noise of 15 % everywhere", "other tokens from position 100"),
     ("thinking text in the answer's head", "scaled: all by 2"),
     ("scaled: slot 0 by sqrt(H)", "a tenth of the rows of other tokens"),
+    ("blocks: 4 shards reversed", "shifted by +1"),
+    ("config: norm_before_residual", "shifted by +1"),
+    ("config: norm_output", "states (2, 15, 27)"),
+    ("d2t absolute", "order (0, 15, 2)"),
+    ("config: norm_before_residual", "config: RoPE base 10000"),
 )
 
 
 def pairs() -> list[Fault]:
     """Two faults at once: one of them first, and both named."""
-    known = {fault.title: fault for fault in features()}
+    known = {fault.title: fault for fault in (*features(), *drafters.drafters())}
     return [_pair([known[title] for title in titles]) for titles in PAIRS]
 
 

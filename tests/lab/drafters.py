@@ -61,6 +61,21 @@ def random(like: torch.Tensor) -> torch.Tensor:
     return (torch.randn(like.shape, generator=rng(8)) * 0.02).to(like.dtype)
 
 
+def narrow(size: int) -> Change:
+    """A draft vocabulary of its first ids only, and everything else true to it."""
+
+    def changed(_: Healthy, case: Case) -> None:
+        names = {part: next(key for key in case.weights if key.endswith(part)) for part in ("d2t", "lm_head.weight", "t2d")}
+        for part in ("d2t", "lm_head.weight"):
+            case.weights[names[part]] = case.weights[names[part]][:size].clone()
+        held = torch.zeros_like(case.weights[names["t2d"]])
+        held[torch.arange(size) + case.weights[names["d2t"]]] = True
+        case.weights[names["t2d"]] = held
+        case.config["draft_vocab_size"] = size
+
+    return changed
+
+
 def drafters() -> Iterator[Fault]:
     """Every fault of this module."""
     residual, feedback, vocab = ("wrong-residual-norm",), ("wrong-feedback-norm",), ("wrong-vocab-map",)
@@ -77,3 +92,4 @@ def drafters() -> Iterator[Fault]:
     yield Fault("embedding random", table, embedding(random))
     yield Fault("embedding moved by one row", table, embedding(lambda e: e.roll(1, 0)))
     yield Fault("embedding in another order", table, embedding(shuffled))
+    yield Fault("draft vocabulary of 256", ("low-vocab-coverage",), narrow(256))

@@ -1,0 +1,68 @@
+"""Faults of the texts: other token ids at the server than in training, and loss masks that are off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from tests.lab.faults import Fault
+from tests.lab.healthy import Case, Change, Healthy
+
+
+def edited(cut: slice, put: Sequence[int] = ()) -> Change:
+    """The serving texts with some tokens taken out and others put in their place; states of those put in are borrowed."""
+
+    def change(_: Healthy, case: Case) -> None:
+        for text in case.serving:
+            rows = torch.arange(len(text.ids))
+            start, stop, _step = cut.indices(len(rows))
+            lent = torch.arange(len(put)) % max(1, len(rows)) + 5
+            order = torch.cat([rows[:start], lent, rows[stop:]])
+            text.ids = torch.cat([text.ids[:start], torch.tensor(put, dtype=torch.int64), text.ids[stop:]])
+            text.states = [s[order] for s in text.states]
+
+    return change
+
+
+def others(_: Healthy, case: Case) -> None:
+    """The serving capture is of other texts: no token in common at any place."""
+    for text in case.serving:
+        text.ids = text.ids.roll(50)
+        text.states = [s.roll(50, 0) for s in text.states]
+
+
+def tokens() -> Iterator[Fault]:
+    for title, change in (
+        ("no first token", edited(slice(0, 1))),
+        ("one more token in front", edited(slice(0, 0), (2,))),
+        ("another system prompt", edited(slice(3, 20), (504, 905, 553, 253, 1695))),
+        ("no system prompt", edited(slice(1, 22))),
+        ("thinking text in the answer's head", edited(slice(36, 36), (44, 18, 99, 250, 44, 18))),
+        ("texts turned around", others),
+    ):
+        yield Fault(title, ("tokens-differ",), change, felt=False)
+
+
+def other_ids(lab: Healthy, case: Case) -> None:
+    """Served text of which every token has another id."""
+    for text in case.serving:
+        text.ids = (text.ids * 7 + 13) % len(lab.embedding)
+
+
+def moved_mask(by: int) -> Change:
+    """The training capture's loss masks so many tokens late."""
+
+    def change(_: Healthy, case: Case) -> None:
+        for text in case.training:
+            text.mask = text.mask.roll(by)
+
+    return change
+
+
+def training() -> Iterator[Fault]:
+    """What training was given: told where eight answers or more are there."""
+    both = ("tokens-differ", "off-distribution")
+    yield Fault("ids of another tokenizer", both, other_ids, all=both, felt=False)
+    for by in (-1, 1):
+        yield Fault(f"loss mask moved by {by:+d}", ("loss-mask-shifted",), moved_mask(by), felt=False)
