@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -22,6 +22,8 @@ from eagle3dash.formats.tensors import Entry, entry, raw, write
 from eagle3dash.records import Capture, Inferred, Role, Sequence
 
 Done = Callable[[int, str], None]  # bytes since the last call, what is being read
+CAPTURED_NOTHING = "The server captured nothing there (a layer id equal to the number of layers does that)."
+TORN = "That is a fault of what wrote them (corrupt-features): a buffer that was not filled, or a kernel that failed."
 BITS = {  # dtype -> integers of the same size, mask of everything but the sign, smallest pattern that is not finite
     torch.bfloat16: (torch.int16, 0x7FFF, 0x7F80),
     torch.float16: (torch.int16, 0x7FFF, 0x7C00),
@@ -121,27 +123,41 @@ def _state(name: str, index: int, slot: Slot, rows: int, share: int, done: Done)
     dtype = torch.float32 if slot.leaf.dtype is torch.float64 else slot.leaf.dtype
 
     def chunks() -> Iterator[torch.Tensor]:
-        reported, step = 0, slot.leaf.step()
+        reported, step, bad = 0, slot.leaf.step(), Bad(rows)
         for a in range(0, rows, step):
             block = slot.rows(a, min(a + step, rows)).to(dtype)  # [n, Ht]
-            _check_rows(name, index, a, block)
+            bad.look(a, block)
             yield block
             now = share * min(a + step, rows) // rows
             done(now - reported, f"reading {name}")
             reported = now
+        bad.refuse(f"{name}: slot {index}")
 
     return Entry(f"state.{index}", dtype, (rows, slot.width), chunks())
 
 
-def _check_rows(name: str, index: int, start: int, block: torch.Tensor) -> None:
-    integers, mask, limit = BITS[block.dtype]
-    largest = (block.contiguous().view(integers) & mask).amax(
-        dim=1
-    )  # [n], bit pattern of the largest magnitude of each row
-    for what, bad in (("NaN or infinite values", largest >= limit), ("only zeros", largest == 0)):
-        if bool(bad.any()):
-            row, count = start + int(bad.nonzero()[0]), int(bad.sum())
-            more = f"; {count} such rows in rows {start} to {start + len(block) - 1}" if count > 1 else ""
-            raise BadInput(
-                f"{name}: slot {index}, row {row} holds {what}{more}. Capture this sequence again or leave it out."
-            )
+@dataclass
+class Bad:
+    """Rows of one slot that no target computes: first row and count of each kind."""
+
+    rows: int
+    found: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def look(self, start: int, block: torch.Tensor) -> None:
+        """block [n, Ht]: the rows from `start` on."""
+        integers, mask, limit = BITS[block.dtype]
+        # [n], bit pattern of the largest magnitude of each row
+        largest = (block.contiguous().view(integers) & mask).amax(dim=1)
+        for what, bad in (("NaN or infinite values", largest >= limit), ("only zeros", largest == 0)):
+            if bool(bad.any()):
+                first, count = self.found.get(what, (start + int(bad.nonzero()[0]), 0))
+                self.found[what] = first, count + int(bad.sum())
+
+    def refuse(self, where: str) -> None:
+        """Raises BadInput where there are any."""
+        for what, (first, count) in self.found.items():
+            if count == self.rows:
+                told, cause = f"every row holds {what}", CAPTURED_NOTHING
+            else:
+                told, cause = f"row {first} holds {what}" + (f"; {count} of {self.rows} rows do" if count > 1 else ""), TORN
+            raise BadInput(f"{where}, {told}. {cause} Capture this sequence again or leave it out.")

@@ -21,8 +21,8 @@ def features() -> list[Fault]:
 
 def everything(turn: int = 0) -> list[Fault]:
     """All cases. `turn` moves the logs on by so many."""
-    lists = with_logs(features(), turn), logs.engines(), of_the_file(), texts.training(), with_logs(pairs(), turn), harmless()
-    return [fault for each in lists for fault in each]
+    beside = [*with_logs(features(), turn), *with_logs(pairs(), turn)]
+    return [*beside, *logs.engines(), *of_the_file(), *texts.training(), *harmless()]
 
 
 def of_the_file() -> list[Fault]:
