@@ -107,7 +107,9 @@ def _part(found: dict[str, Any], before: list[int], decode: Decode) -> str | Non
     opened = [set(ROLE.findall(text)) for text in differs]
     if any("system" in {name.lower() for name in each} for each in opened) and opened[0] != opened[1]:
         return "system prompt"  # one side has one, the other has none
-    if marks[0] != marks[1]:
+    words = [SPECIAL.sub("", text).split() for text in differs]
+    inside_system = bool(roles) and PARTS.get(roles[-1].lower()) == "system prompt" and words[0] != words[1]
+    if marks[0] != marks[1] and not inside_system:
         return "chat template"
     return PARTS.get(roles[-1].lower(), "prompt") if roles else None
 

@@ -103,6 +103,7 @@ def test_the_first_difference_is_shown_with_its_text():
     [
         ("<|im_start|>system\nYou are A.<|im_end|>", "<|im_start|>system\nBe brief, please.<|im_end|>", "system prompt"),
         ("<|start|>user\nHi there", "<|start|>system\nBe brief.<|end|><|start|>user\nHi there", "system prompt"),
+        ("<|im_start|>system\nYou are A.<|im_end|>", "<|im_start|>system\nBe brief, please.", "system prompt"),
         ("<|im_start|>user\nHi.<|im_end|>", "<|im_start|>user\nLo.<|im_end|>", "prompt"),
         ("<|im_start|>assistant\nSo it is.", "<|im_start|>assistant\n<think>\n</think>So it is.", "thinking mode"),
         ("<|im_start|>user\nHi there.", "<|user|>Hi there.", "chat template"),
