@@ -244,7 +244,7 @@ def _highest(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return max(points, key=lambda p: p["value"])
 
 
-def depth(document: dict[str, Any], slots: Sequence[Held]) -> Chart:
+def depth(slots: Sequence[Held]) -> Chart:
     """Error that the best explanation leaves, by the depth of the state: noise of rounding grows with it."""
     known = [s for s in slots if isinstance(s.state, int) and s.numbers.get("error") is not None]
     known.sort(key=lambda s: s.state)

@@ -243,6 +243,6 @@ def charts(document: dict[str, Any], found: Judged) -> tuple[list[Chart], list[C
             forensics.channels(document, found.slots),
             any(each.how in ("normed", "channel", "scaled") for each in found.slots),
         ),
-        (depth(document, found.slots), any(each.how in ("noisy", "near") for each in found.slots)),
+        (depth(found.slots), any(each.how in ("noisy", "near") for each in found.slots)),
     ]
     return [chart for chart, speaks in made if speaks], [chart for chart, speaks in made if not speaks]

@@ -4,7 +4,7 @@ import numpy as np
 
 from eagle3dash.analysis.findings import Evidence
 from eagle3dash.analysis.findings.texts import loss_mask_shifted, off_distribution
-from eagle3dash.analysis.texts import mask_edges, unlike
+from eagle3dash.analysis.texts import first_edge, mask_edges, unlike
 from eagle3dash.records import Gap
 
 HEAD, END, NEWLINE = [1, 500, 501, 198], 2, 198
@@ -28,6 +28,14 @@ def test_a_mask_off_by_one_is_told_with_its_direction():
     late = loss_mask_shifted(Evidence(4, texts={"mask": mask_edges(chats(20, 1))}))
     assert late[0].id == "loss-mask-shifted" and "late" in late[0].title
     assert loss_mask_shifted(Evidence(4, texts={"mask": mask_edges(chats(20))})) == []
+
+
+def test_the_first_edge_can_be_read():
+    found = first_edge(chats(2), lambda ids: " ".join(map(str, ids)))
+    start = 2 * len(HEAD) + 12 + 2
+    assert found["position"] == start and found["ids"]["out"][-4:] == HEAD
+    assert found["text"]["out"].endswith("1 500 501 198") and len(found["ids"]["in"]) == 6
+    assert first_edge([(np.arange(4), np.zeros(4, dtype=np.uint8))], None) is None
 
 
 def test_what_the_tokens_do_not_tell_is_not_told():
