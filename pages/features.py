@@ -20,19 +20,20 @@ found = parts.judged(run, document)
 parts.answer(document, found)
 parts.difference(document)
 parts.table(document, found)
-quantity = pickers.choice(
-    "Shown in the cells", list(features.QUANTITIES), "quantity", features.QUANTITIES.get, features.MEANING
-)
-panels.show(features.heatmap(document, quantity, found.slots), "heatmap")
+if document["aligned_tokens"]:
+    quantity = pickers.choice(
+        "Shown in the cells", list(features.QUANTITIES), "quantity", features.QUANTITIES.get, features.MEANING
+    )
+    panels.show(features.heatmap(document, quantity, found.slots), "heatmap")
 if found.slots:
     points = parts.points(question, found, document)
     where = [slot.numbers.get("break") for slot in found.slots]
     panels.show(features.over_position(points, where, document["worst"], parts.boundaries(run)), "position")
-    speaking, quiet = parts.charts(document, found)
-    for chart in speaking:
+speaking, quiet = parts.charts(document, found)
+for chart in speaking:
+    panels.show(chart, chart.name)
+with st.expander("Tests that found nothing, and the loss mask", icon=":material/checklist:"):
+    parts.tests(document)
+    for chart in quiet:
         panels.show(chart, chart.name)
-    with st.expander("Tests that found nothing, and the loss mask", icon=":material/checklist:"):
-        parts.tests(document)
-        for chart in quiet:
-            panels.show(chart, chart.name)
-        parts.mask(document)
+    parts.mask(document)

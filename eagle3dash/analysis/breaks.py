@@ -96,10 +96,10 @@ def _chunks(wrong: np.ndarray, position: np.ndarray) -> dict[str, Any] | None:
 
 
 def places(pattern: dict[str, Any]) -> str:
-    """Of a chunk pattern: place 31 of every 32 tokens; places 0 to 3 of every 64 tokens."""
+    """Of a chunk pattern, places from 0 on: place 31 of every 32 tokens; places 0 to 3 of every 64 tokens."""
     low, high = pattern["places"]
     where = f"place {low}" if low == high else f"places {low} to {high}"
-    return f"{where} of every {pattern['chunk']:,} tokens, counted from 0"
+    return f"{where} of every {pattern['chunk']:,} tokens"
 
 
 def where(pattern: dict[str, Any] | None) -> str:

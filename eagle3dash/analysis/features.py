@@ -60,8 +60,7 @@ def compare(
             sums.add(n, m, values)
             frame.add(n, m, pair.sequence, max(0, -slot_lags[m]), values)
         sums.aligned += pair.tokens
-        repeats = forensics.repeated_rows(pair.training, pair.serving, pair.tokens)
-        sums.repeated = [a + b for a, b in zip(sums.repeated, repeats, strict=True)]
+        sums.repeated = [a + b for a, b in zip(sums.repeated, _repeated(pair, slot_lags), strict=True)]
         progress(sums.aligned, 0, f"{sums.aligned} aligned tokens compared")
     columns = frame.columns()
     document = _document(sums, lags, lag, slot_lags, training_labels, serving_labels)
@@ -71,6 +70,18 @@ def compare(
         document["forensics"] = [{"serving_slot": m, **each} for m, (each, _) in enumerate(found)]
         document["worst"] = [_worst(columns, each, m) for m, (each, _) in enumerate(found)]
     return document, columns
+
+
+def _repeated(pair: Aligned, slot_lags: Sequence[int]) -> list[int]:
+    """See `forensics.repeated_rows`; a slot that is shifted repeats its rows where training does, as many tokens later."""
+    found = [0] * len(slot_lags)
+    for lag in set(slot_lags):
+        mine = [m for m, each in enumerate(slot_lags) if each == lag]
+        t = [lagged(state, state, pair.tokens, lag)[0] for state in pair.training]
+        s = [lagged(pair.serving[m], pair.serving[m], pair.tokens, lag)[1] for m in mine]
+        for m, count in zip(mine, forensics.repeated_rows(t, s, min(map(len, (t + s)))), strict=True):
+            found[m] = count
+    return found
 
 
 def choose_lag(errors: dict[int, np.ndarray]) -> tuple[int, list[int]]:

@@ -13,9 +13,8 @@ from eagle3dash.analysis import breaks
 from eagle3dash.analysis.difference import counted
 from eagle3dash.analysis.features import ENOUGH
 from eagle3dash.analysis.findings import slots
-from eagle3dash.analysis.matches import NOISE
 
-REPEATS = 3  # repeated rows that are no accident
+REPEATS, SHARE = 3, 0.01  # repeated rows that are no accident: so many, and so many of all
 ENOUGH_TEXT = 0.9  # share of the tokens compared, below which it must be said
 HOW = {  # the tests' words for what a slot is, for people
     "match": "equal",
@@ -34,7 +33,8 @@ HOW = {  # the tests' words for what a slot is, for people
 @dataclass(frozen=True)
 class Held:
     """One serving slot. `place`: its place in fc, None when it does not feed fc. `state`: what it holds, None when that is
-    no captured state. `trained`: what training fed in its place. `how` and `numbers`: see `findings.slots`."""
+    no captured state. `trained`: what training fed in its place. `repeated`: rows equal to the row before, 0 where that
+    may be by chance. `how` and `numbers`: see `findings.slots`."""
 
     slot: int
     name: Any
@@ -65,7 +65,7 @@ class Held:
             out.append(f"shifted by {self.lag:+d} token{'' if abs(self.lag) == 1 else 's'}")
         if self.numbers.get("break"):
             out.append(f"wrong {breaks.where(self.numbers['break'])}")
-        if self.repeated >= REPEATS:
+        if self.repeated:
             out.append(f"stuck: {self.repeated:,} rows repeat the row before")
         return out
 
@@ -104,8 +104,9 @@ def held(document: dict[str, Any], fed: Sequence[int] | None = None, trained: Se
     for slot, state, how, numbers in sorted(told, key=lambda each: each[0]):
         place = fed.index(slot) if slot in fed else None
         own = trained[place] if trained and place is not None and place < len(trained) else None
-        name, lag = document["serving_states"][slot], document["slot_lags"][slot]
-        found.append(Held(slot, name, place, state, own, how, lag, document["repeated_rows"][slot], numbers))
+        name, lag, repeated = (document[key][slot] for key in ("serving_states", "slot_lags", "repeated_rows"))
+        many = repeated >= max(REPEATS, SHARE * document["aligned_tokens"])
+        found.append(Held(slot, name, place, state, own, how, lag, repeated if many else 0, numbers))
     return found
 
 
@@ -116,11 +117,8 @@ def verdict(
 
     because: how it is known what training fed."""
     texts = _texts(document)
-    if not document["aligned_tokens"]:
-        return "error", f"It can't be said: no text of the two captures begins with the same token. {texts}".strip()
     if not found:
-        few = f"only {document['aligned_tokens']:,} tokens stand behind the same text in both captures, too few to compare"
-        return "error", f"It can't be said: {few}. {texts}".strip()
+        return "error", f"It can't be said. {texts or 'Too few tokens are the same in both captures.'}"
     fed = sorted((each for each in found if each.place is not None), key=lambda each: each.place or 0)
     serves = ", ".join(state_name(each.state) for each in fed)
     wrong = [f"slot {each.slot} ({state_name(each.state)}) is {_faults(each)}" for each in fed if each.faults]
@@ -130,7 +128,9 @@ def verdict(
     if same and not wrong:
         worst = max(each.numbers.get("error") or 0.0 for each in fed)
         sentence = f"Yes. {feeds}, and the server feeds the same states, equal to within {worst:.1%}"
-        return ("warning" if texts else "success"), f"{sentence}: what two implementations differ by. {texts}".strip()
+        return (
+            "warning" if texts and texts[0] != "(" else "success"
+        ), f"{sentence}: what two implementations differ by. {texts}".strip()
     if not known:
         level = "warning" if wrong or texts else "info"
         sentence = f"What training fed is not known here. The server feeds {serves}"
@@ -153,23 +153,36 @@ def _faults(each: Held) -> str:
 def _shared(fed: Sequence[Held], wrong: list[str]) -> list[str]:
     """One sentence for all slots where they share their faults."""
     told = {_faults(each) for each in fed}
-    return [f"every slot is {told.pop()}"] if len(told) == 1 and len(fed) > 1 else wrong
+    if len(told) == 1 and len(fed) > 1:
+        return [f"every slot is {told.pop()}"]
+    if all(each.how == "noisy" and len(each.faults) == 1 for each in fed):
+        errors = ", ".join(f"{each.numbers['error']:.1%} (slot {each.slot})" for each in fed)
+        return [f"equal only to within {errors}: more than two implementations differ by"]
+    return wrong
 
 
 def _texts(document: dict[str, Any]) -> str:
-    """What must be said of the texts; empty where they are the same."""
+    """What must be said of the texts; empty where they are the same, or part in the answers only."""
     told = document.get("alignment") or {}
     first = told.get("first_difference")
     if not first or told["aligned_tokens"] >= ENOUGH_TEXT * max(1, told["serving_tokens"]):
         return ""
-    what = f"{first['what']}: " if first["what"] else ""
-    share = f"only {told['aligned_tokens']:,} of {told['serving_tokens']:,} serving tokens stand behind the same text"
-    return f"The captures hold different texts ({what}{counted(first)}), so {share}."
+    same, total = told["aligned_tokens"], told["serving_tokens"]
+    share = f"only {same:,} of {total:,}" if same else f"none of the {total:,}"
+    parts = f"{share} serving tokens stand behind the same text"
+    if first["what"] == "answer" and document["aligned_tokens"]:
+        return f"(The answers part ways, which is no fault: {parts}.)"
+    return (
+        f"The captures hold different texts, {where(first)}: {parts}{'' if enough(document) else ', too few to compare'}."
+    )
 
 
-def is_noise(error: float | None) -> bool:
-    """Whether an error is what two implementations of one state differ by."""
-    return error is not None and error < NOISE
+def where(first: dict[str, Any]) -> str:
+    """A first difference in a few words: what it is, and how many tokens where it needs saying."""
+    what = first["what"]
+    if what and "first token" in what:
+        return what
+    return f"{what} of {counted(first)}" if what else counted(first)
 
 
 # ---- the evidence of findings --------------------------------------------------------------------------------------

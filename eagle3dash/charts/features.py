@@ -29,6 +29,7 @@ MEANING = (
 HOLDS, FED = "★", "◆"
 MOST_MARKS = 48  # boundaries drawn
 VALUES_FIT = 24  # states a side up to which a number fits into its cell
+EVEN = 2.0  # a line that varies by less has no worst position
 LOWEST = 1e-4  # of a logarithmic axis: equal to the last bit lies there
 INK = "#12171C"  # numbers in cells: the scales below are light enough for it at both ends
 ALIKE = [[0.0, "#F4F1EA"], [1.0, "#5FB0DC"]]
@@ -110,7 +111,7 @@ def _outline(fig: go.Figure, holds: set[tuple[int, int]], fed: set[tuple[int, in
     for n, m in sorted(holds | fed):
         for colour, width in (("white", 5), (INK, 2)):  # seen on the light and the dark page
             line = {"color": colour, "width": width, "dash": "solid" if (n, m) in holds or width == 5 else "dot"}
-            fig.add_shape(type="rect", x0=m - 0.47, x1=m + 0.47, y0=n - 0.45, y1=n + 0.45, line=line)
+            fig.add_shape(type="rect", x0=m - 0.49, x1=m + 0.49, y0=n - 0.46, y1=n + 0.46, line=line)
 
 
 def _heatmap_sentence(document: dict[str, Any], slots: Sequence[Held]) -> str:
@@ -229,13 +230,18 @@ def _course(points: Sequence[dict[str, Any]], pairs: Sequence[str], worst: Seque
         if high < NOISE:
             even.append(high)
             continue
+        if low > NOISE and high < EVEN * low:
+            said.append(f"{pair}: {number(low, 3)} to {number(high, 3)}, much the same at all positions.")
+            continue
         one = at.get(mine[0]["slot"])
         where = f"position {one['position']:,}" if one and one["position"] is not None else _range(_highest(mine))
         top = one["relative_error"] if one and one["relative_error"] is not None else high
         said.append(f"{pair}: from {number(low, 3)} to {number(top, 3)}, the most at {where}.")
     if even:
-        whose = "Every slot stays" if len(even) == len(pairs) else "The other slots stay"
-        said.append(f"{whose} within {number(max(even), 3)} of its state from the first token to the last.")
+        every = len(even) == len(pairs)
+        whose = "Every slot stays" if every else "The other slot stays" if len(even) == 1 else "The other slots stay"
+        state = "its state" if every or len(even) == 1 else "their states"
+        said.append(f"{whose} within {number(max(even), 3)} of {state} from the first token to the last.")
     wide = max(p["position_end"] - p["position"] + 1 for p in points)
     return " ".join(said) + (f" A point is the mean of {wide} positions." if wide > 1 else "")
 
@@ -274,7 +280,7 @@ def _depth_sentence(known: Sequence[Held]) -> str:
     told = ", ".join(f"{s.numbers['error']:.2%} at {state_name(s.state)}" for s in known)
     errors = [s.numbers["error"] for s in known]
     if len(errors) > 1 and errors == sorted(errors) and errors[-1] > NOISE:
-        return f"What is left after the best explanation grows with depth ({told}), as noise of rounded weights does."
+        return f"What is left after the best explanation grows with depth ({told}), as noise of fewer bits does."
     if max(errors) < NOISE:
         return f"What is left after the best explanation is what two implementations differ by: {told}."
-    return f"What is left after the best explanation does not grow with depth ({told}): not the mark of rounded weights."
+    return f"What is left after the best explanation does not grow with depth ({told}): not the mark of fewer bits."

@@ -11,7 +11,6 @@ from typing import Any
 import streamlit as st
 
 from eagle3dash.analysis import breaks, held
-from eagle3dash.analysis.difference import counted
 from eagle3dash.analysis.held import HOW, Held, state_name
 from eagle3dash.charts import forensics
 from eagle3dash.charts.features import depth
@@ -37,16 +36,16 @@ COLUMNS = {  # column -> what it is, and its unit
     "trained on": "The state that training fed in this place.",
     "holds": "The training state found in it, whatever stands between.",
     "how": "The test that explains it: equal, at another scale, after a norm, blocks reordered, without the stream, ...",
-    "rel. error": "Length of the difference over that of the training state, mean over tokens. 0 is equal, up to 0.05 "
-    "is what two implementations differ by. No unit.",
+    "rel. error": "Length of the difference to that state over its length in training, mean over tokens. 0 is equal, "
+    "up to 0.05 is what two implementations differ by. No unit.",
     "left": "Relative error left once the explanation is taken away, median over the rows that are right. No unit.",
-    "cosine": "Cosine similarity with the nearest training state, mean over tokens. 1 is the same direction.",
+    "cosine": "Cosine similarity with that state, mean over tokens. 1 is the same direction.",
     "norm ratio": "Length in serving over length in training, mean over tokens. 1 is equal.",
     "scale": "The factor, or the mean weight of the channels, that serving multiplies with. 1 is none.",
     "lag": "Tokens by which serving is late against training. 0 is none.",
     "block order": "Order of the blocks of the hidden dimension as served. Empty: as in training.",
     "rows right": "Share of the rows that the explanation fits.",
-    "wrong rows": "Where the others stand: a position, places of a chunk, whole texts, or here and there.",
+    "wrong rows": "Where the others stand: a position, places of a chunk (from 0 on), whole texts, or here and there.",
     "repeated": "Rows equal to the row before where training's differ.",
 }
 TESTS = {  # test -> what it tries
@@ -110,8 +109,7 @@ def difference(document: dict[str, Any]) -> None:
     if not first:
         return
     with st.container(border=True):
-        what = f"{first['what']}, " if first["what"] else ""
-        st.markdown(f"**Where the texts part first: {safe(what + counted(first))}**")
+        st.markdown(f"**Where the texts part first: {safe(held.where(first))}**")
         for role in ("training", "serving"):
             st.markdown(_side(first, role))
         st.caption(safe(_behind(told, first)))
@@ -146,7 +144,8 @@ def table(document: dict[str, Any], found: Judged) -> None:
     """One row a slot: what it holds, by which test, and the numbers of it. Every column says what it is."""
     if not found.slots:
         return
-    lines = [_line(each, document["best_cells"][each.slot]) for each in found.slots]
+    cells = {(cell["training_state"], cell["serving_slot"]): cell for cell in document["cells"]}
+    lines = [_line(each, cells.get((each.state, each.slot)) or document["best_cells"][each.slot]) for each in found.slots]
     always = {"slot", "holds", "how", "rel. error", "left", "cosine", "norm ratio", "lag", "rows right"}
     shown = [name for name in COLUMNS if name in always or any(line[name] not in (None, "", 0) for line in lines)]
     config = {name: st.column_config.Column(name, help=COLUMNS[name]) for name in shown}
@@ -236,7 +235,9 @@ def boundaries(run: Run) -> dict[str, int]:
 
 
 def charts(document: dict[str, Any], found: Judged) -> tuple[list[Chart], list[Chart]]:
-    """The pictures of the tests: those that have something to show, and the others."""
+    """The pictures of the tests: those that have something to show, and the others; none where nothing was tested."""
+    if not found.slots:
+        return [], []
     made = [
         (forensics.lags(document, found.slots), any(each.lag for each in found.slots)),
         (
