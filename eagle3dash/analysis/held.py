@@ -118,7 +118,10 @@ def verdict(
     because: how it is known what training fed."""
     texts = _texts(document)
     if not found:
-        return "error", f"It can't be said. {texts or 'Too few tokens are the same in both captures.'}"
+        few = "Too few tokens are the same in both captures."
+        return "error", " ".join(
+            ["It can't be said.", texts or few, *([_looks(document)] if document.get("behind") else [])]
+        )
     fed = sorted((each for each in found if each.place is not None), key=lambda each: each.place or 0)
     serves = ", ".join(state_name(each.state) for each in fed)
     wrong = [f"slot {each.slot} ({state_name(each.state)}) is {_faults(each)}" for each in fed if each.faults]
@@ -175,6 +178,15 @@ def _texts(document: dict[str, Any]) -> str:
     return (
         f"The captures hold different texts, {where(first)}: {parts}{'' if enough(document) else ', too few to compare'}."
     )
+
+
+def _looks(document: dict[str, Any]) -> str:
+    """Which states the slots are nearest to, by rows on another prefix."""
+    found = document["behind"]
+    near = [
+        f"slot {m['serving_slot']} like {state_name(m['state']).replace('no captured', 'no clear')}" for m in found["slots"]
+    ]
+    return f"By {found['tokens']:,} rows of the same tokens on another prefix, {', '.join(near)}."
 
 
 def where(first: dict[str, Any]) -> str:
