@@ -93,3 +93,24 @@ def _chunks(wrong: np.ndarray, position: np.ndarray) -> dict[str, Any] | None:
             places = np.flatnonzero(bad)
             return {"kind": "chunk", "chunk": chunk, "places": [int(places[0]), int(places[-1])]}
     return None
+
+
+def places(pattern: dict[str, Any]) -> str:
+    """Of a chunk pattern, places from 0 on: place 31 of every 32 tokens; places 0 to 3 of every 64 tokens."""
+    low, high = pattern["places"]
+    where = f"place {low}" if low == high else f"places {low} to {high}"
+    return f"{where} of every {pattern['chunk']:,} tokens"
+
+
+def where(pattern: dict[str, Any] | None) -> str:
+    """Which rows of a slot are wrong, in words; empty for none."""
+    if pattern is None:
+        return ""
+    if pattern["kind"] == "split":
+        after = pattern["after"] > pattern["before"]
+        return f"{'from' if after else 'before'} position {pattern['position']:,}{' on' if after else ''}"
+    if pattern["kind"] == "chunk":
+        return f"at {places(pattern)}"
+    if pattern["kind"] == "texts":
+        return f"in all of the texts {', '.join(map(str, pattern['texts']))}"
+    return f"in {pattern['share']:.0%} of its rows, here and there"

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from eagle3dash.analysis import forensics
+from eagle3dash.analysis.channels import ratios
 from eagle3dash.analysis.matches import CLEAR, MATCH, NOISE, best_of
 from eagle3dash.records import Progress, no_progress
 
@@ -26,6 +27,7 @@ LAG_TOKENS, SAMPLE_TOKENS = 2048, 4096  # looked at for lags, and for forensics
 SAMPLE_BYTES = 1 << 26  # of one state in that sample
 LAG_QUANTILE = 0.25  # of the rows: those that tell the lag
 FIRST, ENOUGH = 4, 16  # first row looked at for lags and forensics; rows below which nothing is said
+CHANNELS = ("match", "scaled", "normed", "channel")  # explanations in which a channel of a slot is one of a state
 FRAME_ROWS = 400_000
 CHUNK = 4096  # rows compared at a time
 
@@ -58,15 +60,28 @@ def compare(
             sums.add(n, m, values)
             frame.add(n, m, pair.sequence, max(0, -slot_lags[m]), values)
         sums.aligned += pair.tokens
-        repeats = forensics.repeated_rows(pair.training, pair.serving, pair.tokens)
-        sums.repeated = [a + b for a, b in zip(sums.repeated, repeats, strict=True)]
+        sums.repeated = [a + b for a, b in zip(sums.repeated, _repeated(pair, slot_lags), strict=True)]
         progress(sums.aligned, 0, f"{sums.aligned} aligned tokens compared")
     columns = frame.columns()
     document = _document(sums, lags, lag, slot_lags, training_labels, serving_labels)
     if sums.aligned:
-        found = (_examined(pairs, m, lag, sums.aligned) for m, lag in enumerate(slot_lags))
-        document["forensics"] = [{"serving_slot": m, **each} for m, each in enumerate(found)]
+        found = [_examined(pairs, m, lag, sums.aligned) for m, lag in enumerate(slot_lags)]
+        document["tests"] = [{"serving_slot": m, **tests} for m, (_, tests) in enumerate(found)]
+        document["forensics"] = [{"serving_slot": m, **each} for m, (each, _) in enumerate(found)]
+        document["worst"] = [_worst(columns, each, m) for m, (each, _) in enumerate(found)]
     return document, columns
+
+
+def _repeated(pair: Aligned, slot_lags: Sequence[int]) -> list[int]:
+    """See `forensics.repeated_rows`; a slot that is shifted repeats its rows where training does, as many tokens later."""
+    found = [0] * len(slot_lags)
+    for lag in set(slot_lags):
+        mine = [m for m, each in enumerate(slot_lags) if each == lag]
+        t = [lagged(state, state, pair.tokens, lag)[0] for state in pair.training]
+        s = [lagged(pair.serving[m], pair.serving[m], pair.tokens, lag)[1] for m in mine]
+        for m, count in zip(mine, forensics.repeated_rows(t, s, min(map(len, (t + s)))), strict=True):
+            found[m] = count
+    return found
 
 
 def choose_lag(errors: dict[int, np.ndarray]) -> tuple[int, list[int]]:
@@ -187,10 +202,29 @@ def _lag_errors(pairs: Iterable[Aligned], shape: tuple[int, int]) -> dict[int, n
     return out
 
 
-def _examined(pairs: Pairs, slot: int, lag: int, aligned: int) -> dict[str, Any]:
-    """What one serving slot is, on a sample of rows spread over all texts."""
+def _examined(pairs: Pairs, slot: int, lag: int, aligned: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What one serving slot is, on a sample of rows spread over all texts; and the tests that it went through: `left`, the
+    error each explanation leaves, and `channels`, see `channels.ratios`."""
     rows = _rows(pairs, slot, lag, aligned)
-    return forensics.examine(rows) if len(rows.s) >= ENOUGH else {"how": "unknown", "rows": len(rows.s)}
+    if len(rows.s) < ENOUGH:
+        return {"how": "unknown", "rows": len(rows.s)}, {"left": {}, "channels": None}
+    found = forensics.examine(rows)
+    left, known = found.pop("left"), found["how"] in CHANNELS
+    t = rows.t[found["training_slot"]]
+    return found, {"left": left, "channels": ratios(rows.s, t, found["how"] == "normed") if known else None}
+
+
+def _worst(columns: dict[str, np.ndarray], found: dict[str, Any], slot: int) -> dict[str, Any]:
+    """The position at which a slot is farthest from the state it is nearest to, on the mean over the texts."""
+    mine = (columns["serving_slot"] == slot) & (columns["training_slot"] == found.get("training_slot", -1))
+    out: dict[str, Any] = {"serving_slot": slot, "position": None, "relative_error": None, "texts": 0}
+    position, error = columns["position"][mine], columns["relative_error"][mine]
+    if not len(position):
+        return out
+    count = np.bincount(position)
+    mean = np.bincount(position, weights=error) / np.maximum(count, 1)
+    at = int(mean.argmax())
+    return out | {"position": at, "relative_error": float(mean[at]), "texts": int(count[at])}
 
 
 def _rows(pairs: Pairs, slot: int, lag: int, aligned: int) -> forensics.Rows:

@@ -74,9 +74,16 @@ def examine(rows: Rows) -> dict[str, Any]:
         "break": torn.pattern,
         "rows": len(s),
         "nearest": [_nearest(s, each) for each in rows.t],
+        "left": _left(every),
         "levels": _levels(s) / max(_levels(t), 1.0),
         **_difference(s[good], t[good]),
     }
+
+
+def _left(every: Sequence[Explanation]) -> dict[str, float | None]:
+    """What the best of each kind leaves of the rows it fits best; None: it explains nothing at all."""
+    lefts = {how: min(each.left for each in every if each.how == how) for how in {each.how for each in every}}
+    return {how: value if value < float("inf") else None for how, value in lefts.items()}
 
 
 def _simplest(every: Sequence[Explanation]) -> Explanation:

@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from eagle3dash.analysis.difference import Decode, readable
+
 SPANS = 8  # masked spans from which the tokens around their edges tell something
 CONSTANT, VARIED = 0.95, 0.6  # share of the most frequent token at one place
 TEXTS, MOST_TEXTS = 8, 200  # of each set
 DEALS = 199
+AROUND = 6  # tokens shown on each side of an edge
 APART = 0.05  # bits beyond chance
 CERTAIN = 0.01
 
@@ -41,6 +44,19 @@ def mask_edges(texts: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]
     shares = {f"start {at:+d}": _share(found) for at, found in starts.items()}
     shares |= {f"end {at:+d}": _share(found) for at, found in ends.items()}
     return {"spans": spans, "shift": _shift(spans, shares, len(ends[1])), "shares": shares}
+
+
+def first_edge(texts: Sequence[tuple[np.ndarray, np.ndarray]], decode: Decode | None) -> dict[str, Any] | None:
+    """Where the first masked span of the first masked text begins: `position`, the ids on both sides and, with `decode`,
+    their text, for reading where the mask stands."""
+    for tokens, mask in texts:
+        found = np.flatnonzero(mask == 1)
+        if found.size:
+            at = int(found[0])
+            sides = {"out": tokens[max(0, at - AROUND) : at].tolist(), "in": tokens[at : at + AROUND].tolist()}
+            text = {name: readable(decode(ids)) for name, ids in sides.items()} if decode else None
+            return {"position": at, "ids": sides, "text": text}
+    return None
 
 
 def _shift(spans: int, shares: dict[str, float | None], followed: int) -> int | None:

@@ -76,10 +76,12 @@ def changes(run: Run, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def features(run: Run, args: dict[str, Any]) -> dict[str, Any]:
-    """All training states against all serving slots. Needs no drafter; with one, its claims name the serving slots."""
+    """All training states against all serving slots. Needs no drafter; with one, its claims name the serving slots. A
+    target with a vocabulary lends the text of the tokens."""
     drafter = run.drafter.record if run.drafter else None
     made = {f"{role}_labels": labels(_need(run, role).record, drafter) for role in ROLES}
-    return _made("features", made, _imports(run, *ROLES))
+    readable = ["target"] if run.target is not None and run.target.record.has_text else []
+    return _made("features", made, _imports(run, *ROLES, *readable))
 
 
 def diagnose(run: Run, args: dict[str, Any]) -> dict[str, Any]:

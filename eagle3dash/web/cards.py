@@ -12,14 +12,16 @@ from typing import Any
 
 import streamlit as st
 
+from eagle3dash.analysis.held import rows_of
 from eagle3dash.analysis.report import OUTCOMES
 from eagle3dash.errors import Eagle3Error, Missing
-from eagle3dash.web import paths, words
+from eagle3dash.web import paths
 from eagle3dash.web.words import name_of, safe, value
 
 log = logging.getLogger("eagle3dash")
 ENGINE_STARTS = re.compile(r"(?<=[.;])\s+(?=(?:vLLM|SGLang|TensorRT-LLM|llama\.cpp|Or)\b)")
 MOST_LINES = 20
+SLOTS = ("slots", "by_slot")  # evidence that is about slots
 SEVERITY = {
     "error": (":red-badge[:material/error: error]", "costs acceptance now"),
     "warning": (":orange-badge[:material/warning: warning]", "likely, or latent"),
@@ -80,25 +82,14 @@ def evidence(found: dict[str, Any]) -> None:
     st.table(plain, border="horizontal")
     for name, rows in tables.items():
         st.caption(name_of(name))
-        lines = [{name_of(key): safe(value(item)) for key, item in row.items()} for row in rows[:MOST_LINES]]
+        told = rows_of(rows) if name in SLOTS else [{name_of(k): value(v) for k, v in row.items()} for row in rows]
+        lines = [{key: safe(item) for key, item in row.items()} for row in told[:MOST_LINES]]
         st.table(lines, border="horizontal", hide_index=True)
 
 
 def fix(text: str) -> None:
     """What to change, a line for each engine that it names."""
     st.markdown("\n".join(f"- {safe(part, 1000)}" for part in ENGINE_STARTS.split(text)))
-
-
-def matches(document: dict[str, Any]) -> None:
-    """What the features say, in one sentence: which training state each slot of serving holds."""
-    held = "; ".join(
-        f"slot {cell['serving_slot']} ({words.state(document['serving_states'][cell['serving_slot']])} by its name) holds "
-        + (f"**{words.state(cell['training_state'])}**" if cell["matches"] else "**no captured training state**")
-        for cell in document["best_cells"]
-    )
-    lag = document["lag"]
-    shift = "" if not lag else f" Serving lags by {lag} token{'s' if abs(lag) != 1 else ''}."
-    st.markdown(f"Over {document['aligned_tokens']:,} aligned tokens: {held}.{shift}")
 
 
 def verdict(document: dict[str, Any]) -> None:

@@ -9,9 +9,7 @@ from typing import Any
 
 from eagle3dash.analysis.served import served
 from eagle3dash.charts.acceptance import Series, by_role
-from eagle3dash.charts.features import state_name
 from eagle3dash.charts.theme import ROLES
-from eagle3dash.jobs import questions
 from eagle3dash.jobs.questions import Question
 from eagle3dash.jobs.selection import claims, default_slots, labels, steps_for
 from eagle3dash.records import Import, Run
@@ -57,30 +55,6 @@ def log_points(log: Import) -> list[dict[str, Any]]:
     """Windows of one log over time, aggregated by the store; warm-up left out. NaN becomes None."""
     frame = state.store().frame("log_windows", log=log.sha256, max_points=DRAWN_POINTS)
     return [point for point in records(frame) if not point["warmup"]]
-
-
-def position_points(question: Question, document: dict[str, Any], quantity: str, buckets: int = 60) -> list[dict[str, Any]]:
-    """Similarity over position of each serving slot with its best training state."""
-    points, key = [], questions.key(state.store(), question)
-    for cell in document["best_cells"]:
-        frame = state.store().frame(
-            "feature_position_mean",
-            result_key=key,
-            training_slot=cell["training_slot"],
-            serving_slot=cell["serving_slot"],
-            buckets=buckets,
-        )
-        pair = f"slot {cell['serving_slot']} with {state_name(cell['training_state'])}"
-        points += [
-            {"pair": pair, "position": row["position"], "value": row[quantity], "tokens": row["tokens"]}
-            for row in records(frame)
-        ]
-    return points
-
-
-def breaks(document: dict[str, Any]) -> list[dict[str, Any] | None]:
-    """Where the features of a slot change along the text, by its forensics."""
-    return [one.get("break") for one in document.get("forensics", [])]
 
 
 def records(frame: Any) -> list[dict[str, Any]]:

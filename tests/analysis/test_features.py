@@ -74,6 +74,7 @@ def test_shifted_rows_are_found_with_their_states(training, lag):
     document, columns = run(training, changed(training, lambda m, t: t.roll(lag, dims=0)))
     assert document["lag"] == lag and document["best"] == [0, 2, 15]
     assert document["best_cells"][1]["relative_error"] < 0.01
+    assert document["repeated_rows"] == [0, 0, 0]  # rows that training repeats, shifted
     assert columns["position"].min() == max(0, -lag)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from eagle3dash.analysis.findings import Evidence
 from eagle3dash.analysis.findings.texts import loss_mask_shifted, off_distribution
-from eagle3dash.analysis.texts import mask_edges, unlike
+from eagle3dash.analysis.texts import first_edge, mask_edges, unlike
 from eagle3dash.records import Gap
 
 HEAD, END, NEWLINE = [1, 500, 501, 198], 2, 198
@@ -36,6 +36,14 @@ def test_a_mask_is_early_too_where_texts_are_cut_before_the_answer_s_end():
         last = int(np.flatnonzero(mask)[-1])  # an answer's token: the text is cut after it, and the mask before it
         texts.append((tokens[: last + 1], np.append(mask[:last], 0)))
     assert mask_edges(texts)["shift"] == -1
+
+
+def test_the_first_edge_can_be_read():
+    found = first_edge(chats(2), lambda ids: " ".join(map(str, ids)))
+    start = 2 * len(HEAD) + 12 + 2
+    assert found["position"] == start and found["ids"]["out"][-4:] == HEAD
+    assert found["text"]["out"].endswith("1 500 501 198") and len(found["ids"]["in"]) == 6
+    assert first_edge([(np.arange(4), np.zeros(4, dtype=np.uint8))], None) is None
 
 
 def test_what_the_tokens_do_not_tell_is_not_told():

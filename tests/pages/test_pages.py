@@ -41,7 +41,7 @@ def test_demo_answered(page, visit, demo_store):
         "overview": 1,
         "diagnosis": 3,
         "acceptance": 4,
-        "features": 2,
+        "features": 5,
         "layers": 1,
         "compare": 3,
     }.get(page, 0)
@@ -101,12 +101,18 @@ def test_layers_can_show_all(visit, demo_store):
     assert (len(few) <= 14, len(every)) == (True, 24)
 
 
-def test_features_matches_each_slot(visit, demo_store):
+def test_features_answers_its_question_first(visit, demo_store):
     app = visit("features", run=ANSWERED, quantity="relative_error")
     assert app.get("button_group")
-    marks = [mark for row in charts(app)[0]["data"][0]["text"] for mark in row if "★" in mark]
-    assert len(marks) == 3
-    assert "slot 0 (HF[2] by its name) holds **HF[2]**" in texts(app)
+    told = app.error[0].value.replace("\\", "")
+    assert told.startswith("**No. Training fed HF[0], HF[2], HF[15] (")
+    assert told.endswith("; the server feeds HF[2], HF[15], HF[27].**")
+    marks = [mark for row in charts(app)[0]["data"][0]["text"] for mark in row]
+    assert [sum(sign in mark for mark in marks) for sign in "★◆"] == [3, 3]
+    table = app.dataframe[0].value
+    assert list(table["trained on"]) == ["HF[0]", "HF[2]", "HF[15]"]
+    assert list(table["holds"]) == ["HF[2]", "HF[15]", "HF[27]"]
+    assert "Loss mask of training, 8 answers: begins with the first token of the answers" in texts(app)
 
 
 def test_compare_shows_only_differences_unless_asked(visit, demo_store):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from eagle3dash.analysis import difference
+from eagle3dash.analysis.breaks import places
 from eagle3dash.analysis.findings import fixes
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.slots import GRID
@@ -21,7 +23,6 @@ COARSE = 0.10  # relative error that is worth a warning though it costs nothing 
 SCALED = 0.02  # a factor that near to 1 is none
 REPEATED = 0.01  # share of rows
 IN_PROMPT = 0.5  # share of pairs
-ROLES = ("training", "serving")
 
 
 def corrupt_features(e: Evidence) -> list[Finding | Gap]:
@@ -53,23 +54,27 @@ def tokens_differ(e: Evidence) -> list[Finding | Gap]:
     told = e.features.get("alignment")
     if told is None or not (told["differing_pairs"] or told["unpaired_serving"]):
         return []
+    first = told["first_difference"] or {}
     keys = "aligned_tokens", "compared_tokens", "serving_tokens", "pairs", "differing_pairs", "differ_in_prompt"
-    evidence = {key: told[key] for key in (*keys, "same_ends")}
-    evidence |= {"unpaired_serving": len(told["unpaired_serving"]), "first_difference": told["first_difference"]}
+    evidence = {key: told[key] for key in keys} | {"unpaired_serving": len(told["unpaired_serving"])}
+    evidence |= {"same_answers": told["same_ends"], "tokens_behind_not_compared": told["tokens_behind"]}
+    evidence |= difference.told(first)
     differing = told["differing_pairs"] + len(told["unpaired_serving"])
-    same_answers = told["same_ends"] >= IN_PROMPT * differing
-    severity: Severity = "error" if same_answers and feature_loss_shown(e) else "warning"
-    at = (told["first_difference"] or {}).get("position")
-    if same_answers:
-        (a, b), (c, d) = (told["first_difference"][f"{role}_span"] for role in ROLES)
-        title = f"The same answers behind other prompts: {d - c} tokens at {at} in serving where training has {b - a}"
+    at, what = first.get("position"), difference.OTHER.get(first.get("what"), "another prompt")
+    if told["same_ends"] >= IN_PROMPT * differing:
+        severity: Severity = "error" if feature_loss_shown(e) else "warning"
+        if "first token" in (first["what"] or ""):
+            title = f"The same texts, but {first['what']}"
+        else:
+            title = f"The same answers behind {what}: {difference.counted(first)}"
         return [Finding("tokens-differ", severity, title, evidence, fixes.OTHER_TOKENS)]
     if told["aligned_tokens"] == 0:
         title = "The serving capture has other token ids than the training capture, from the first token on"
         return [Finding("tokens-differ", "warning", title, evidence, fixes.OTHER_TOKENS)]
     if told["differ_in_prompt"] >= IN_PROMPT * max(1, told["pairs"]):
+        named = f" ({difference.counted(first)})" if first.get("what") not in (None, "answer") else ""
         title = f"{told['differ_in_prompt']} of {told['pairs']} prompts differ between captures, the first at token {at}"
-        return [Finding("tokens-differ", "warning", title, evidence, fixes.OTHER_TOKENS)]
+        return [Finding("tokens-differ", "warning", title + named, evidence, fixes.OTHER_TOKENS)]
     title = f"The captures' texts agree for {told['aligned_tokens']} of {told['serving_tokens']} tokens, then part ways"
     return [Finding("tokens-differ", "info", title, evidence, fixes.OTHER_ANSWERS)]
 
@@ -142,9 +147,7 @@ def drifting_features(e: Evidence) -> list[Finding | Gap]:
         return []
     first = min(found.values(), key=lambda d: d.get("position", 0))
     if first["kind"] == "chunk":
-        low, high = first["places"]
-        places = f"place {low}" if low == high else f"places {low} to {high}"
-        title = f"Serving features differ from training at {places} (counted from 0) of every {first['chunk']} tokens"
+        title = f"Serving features differ from training at {places(first)}"
     else:
         side = "from" if first["after"] > first["before"] else "before"
         title = f"Serving features differ from training {side} position {first['position']}"

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
 from eagle3dash.analysis.align import Pair, align, alignment
+from eagle3dash.analysis.behind import behind
+from eagle3dash.analysis.difference import Decode
 from eagle3dash.analysis.features import Aligned, compare
+from eagle3dash.analysis.texts import MOST_TEXTS, first_edge, mask_edges
 from eagle3dash.jobs.answers import Answer
 from eagle3dash.jobs.tasks.inputs import Inputs
 from eagle3dash.records import Progress
@@ -33,8 +37,26 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
         progress(done, total, message)
 
     document, columns = compare(aligned, args["training_labels"], args["serving_labels"], told)
-    document["alignment"] = alignment(*ids, pairs, [text.loss_mask for text in training], inputs.vocabulary())
+    vocabulary = inputs.vocabulary()
+    masks, decode = [text.loss_mask for text in training], vocabulary.decode if vocabulary else None
+    tails = (_tail(pair, training[pair.training], serving[pair.serving], args) for pair in pairs if pair.after)
+    document["behind"] = behind(tails, args["training_labels"], args["serving_labels"])
+    document["alignment"] = alignment(*ids, pairs, masks, decode)
+    document["mask"] = _mask(ids[0], masks, decode)
     return Answer(payload["key"], "features", args, document, {"feature_position": pd.DataFrame(columns)})
+
+
+def _tail(pair: Pair, training: Any, serving: Any, args: dict[str, Any]) -> Aligned:
+    """The rows behind the difference, whose tokens are the same again."""
+    every = _aligned(pair, training, serving, args)
+    tails = ([state[-pair.after :] for state in states] for states in (every.training, every.serving))
+    return Aligned(pair.serving, pair.after, *tails)
+
+
+def _mask(ids: list[np.ndarray], masks: list[np.ndarray | None], decode: Decode | None) -> dict[str, Any] | None:
+    """The edges of the training capture's loss masks (see `mask_edges`), with the first one to be read."""
+    masked = [(tokens, mask) for tokens, mask in zip(ids, masks, strict=True) if mask is not None]
+    return mask_edges(masked[:MOST_TEXTS]) | {"first": first_edge(masked, decode)} if masked else None
 
 
 def _aligned(pair: Pair, training: Any, serving: Any, args: dict[str, Any]) -> Aligned:

@@ -70,16 +70,19 @@ class Inputs:
             yield Text(index, path, tokens, mask)
 
 
-class Vocabulary(Sequence[str]):
-    """Token id -> its text, from the target's vocab_bytes and vocab_offsets [V + 1]."""
+class Vocabulary:
+    """The text of tokens, from the target's vocab_bytes and vocab_offsets [V + 1]."""
 
     def __init__(self, path: Path):
         with safe_open(path, "pt") as file:
             self._bytes = file.get_tensor("vocab_bytes").numpy()
             self._offsets = file.get_tensor("vocab_offsets").numpy()
 
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
+    def decode(self, ids: Sequence[int]) -> str:
+        """Token ids -> their text; <49153> for an id that the vocabulary does not have."""
+        return b"".join(map(self._piece, ids)).decode(errors="replace")
 
-    def __getitem__(self, token: int) -> str:  # type: ignore[override]
-        return self._bytes[self._offsets[token] : self._offsets[token + 1]].tobytes().decode(errors="replace")
+    def _piece(self, token: int) -> bytes:
+        if not 0 <= token < len(self._offsets) - 1:
+            return f"<{token}>".encode()
+        return self._bytes[self._offsets[token] : self._offsets[token + 1]].tobytes()

@@ -25,7 +25,7 @@ def masks(inputs: Inputs, role: str) -> tuple[dict[int, np.ndarray], str | None]
     found = {}
     for pair in align([text.tokens.numpy() for text in trained], [text.tokens.numpy() for text in served]):
         mask, length = trained[pair.training].loss_mask, len(served[pair.serving].tokens)
-        if mask is not None and (pair.tokens == length or mask[pair.tokens - 1] == 1):
+        if mask is not None and pair.tokens and (pair.tokens == length or mask[pair.tokens - 1] == 1):
             rest = np.ones(length - pair.tokens, dtype=mask.dtype)
             found[pair.serving] = np.concatenate([mask[: pair.tokens], rest])
     return found, "training" if found else None
