@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from eagle3dash.analysis.features import Aligned, per_token
 from eagle3dash.analysis.matches import MATCH, best_of
+from eagle3dash.analysis.pairs import Aligned, per_token
 
 LEAST = 32  # rows that tell something
 MOST = 4096  # rows looked at

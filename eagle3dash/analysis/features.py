@@ -4,14 +4,12 @@ Per token: cosine, relative error ||s - t|| / ||t|| and norm ratio ||s|| / ||t||
 their mean over all aligned tokens. Position 0 is kept: its norm is often hundreds of times larger, but each of these values
 is relative to its own token, so it weighs as one token like any other. The best state of a slot is the one of lowest
 relative error, not of highest cosine: neighbouring layers of a residual stream are nearly parallel.
-Lag L means: serving row t + L holds what training has at row t. It is tested on a sample, by the rows that fit best, since
-other rows may be torn. Streams pair by pair; holds sums, and the values by position of a bounded number of tokens.
+Streams pair by pair; holds sums, and the values by position of a bounded number of tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,31 +17,17 @@ import torch
 
 from eagle3dash.analysis import forensics
 from eagle3dash.analysis.channels import ratios
-from eagle3dash.analysis.matches import CLEAR, MATCH, NOISE, best_of
+from eagle3dash.analysis.matches import NOISE, best_of
+from eagle3dash.analysis.outliers import outliers
+from eagle3dash.analysis.pairs import FIRST, LAGS, Pairs, Values, choose_lag, lag_errors, lagged, per_token, unlike
 from eagle3dash.records import Progress, no_progress
 
-LAGS = (-2, -1, 0, 1, 2)
-LAG_TOKENS, SAMPLE_TOKENS = 2048, 4096  # looked at for lags, and for forensics
+SAMPLE_TOKENS = 4096  # looked at for forensics
 SAMPLE_BYTES = 1 << 26  # of one state in that sample
-LAG_QUANTILE = 0.25  # of the rows: those that tell the lag
-FIRST, ENOUGH = 4, 16  # first row looked at for lags and forensics; rows below which nothing is said
+ENOUGH = 16  # rows below which nothing is said
 CHANNELS = ("match", "scaled", "normed", "channel")  # explanations in which a channel of a slot is one of a state
+EXPLAINED = 0.3  # error below which an explanation holds at a lag that no state showed
 FRAME_ROWS = 400_000
-CHUNK = 4096  # rows compared at a time
-
-
-@dataclass(frozen=True)
-class Aligned:
-    """Tensors of one pair of sequences: N training states and M serving slots, each [>= tokens, Ht]."""
-
-    sequence: int
-    tokens: int
-    training: Sequence[torch.Tensor]
-    serving: Sequence[torch.Tensor]
-
-
-Pairs = Callable[[], Iterable[Aligned]]
-Values = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def compare(
@@ -51,8 +35,11 @@ def compare(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """`pairs` is called once for each pass. -> (the `features` document, columns of the feature_position frame)."""
     shape = len(training_labels), len(serving_labels)
-    lags = _lag_errors(_sample(pairs(), LAG_TOKENS), shape)
+    lags, aligned = lag_errors(pairs(), shape), sum(pair.tokens for pair in pairs())
     lag, slot_lags = choose_lag(lags)
+    for m in unlike(lags) if aligned else ():
+        slot_lags[m] = _explained_at(pairs, m, slot_lags[m], aligned)
+    lag = slot_lags[0] if len(set(slot_lags)) == 1 else lag
     sums, frame = Sums(shape), Frame()
     for pair in pairs():
         for n, m in np.ndindex(shape):
@@ -60,47 +47,23 @@ def compare(
             sums.add(n, m, values)
             frame.add(n, m, pair.sequence, max(0, -slot_lags[m]), values)
         sums.aligned += pair.tokens
-        sums.repeated = [a + b for a, b in zip(sums.repeated, _repeated(pair, slot_lags), strict=True)]
+        repeats = forensics.repeated_rows(pair.training, pair.serving, pair.tokens)
+        sums.repeated = [a + b for a, b in zip(sums.repeated, repeats, strict=True)]
         progress(sums.aligned, 0, f"{sums.aligned} aligned tokens compared")
     columns = frame.columns()
     document = _document(sums, lags, lag, slot_lags, training_labels, serving_labels)
     if sums.aligned:
         found = [_examined(pairs, m, lag, sums.aligned) for m, lag in enumerate(slot_lags)]
+        orders = [each["order"] for each, _ in found if each.get("order")]
+        for m in [m for m, (each, _) in enumerate(found) if orders and each["how"] == "unknown"]:
+            found[m] = _examined(pairs, m, slot_lags[m], sums.aligned, orders)
         document["tests"] = [{"serving_slot": m, **tests} for m, (_, tests) in enumerate(found)]
         document["forensics"] = [{"serving_slot": m, **each} for m, (each, _) in enumerate(found)]
+        for m, (each, _) in enumerate(found):
+            if "training_slot" in each and each["how"] != "unknown":
+                document["forensics"][m] |= outliers(pairs, m, each["training_slot"], slot_lags[m])
         document["worst"] = [_worst(columns, each, m) for m, (each, _) in enumerate(found)]
     return document, columns
-
-
-def _repeated(pair: Aligned, slot_lags: Sequence[int]) -> list[int]:
-    """See `forensics.repeated_rows`; a slot that is shifted repeats its rows where training does, as many tokens later."""
-    found = [0] * len(slot_lags)
-    for lag in set(slot_lags):
-        mine = [m for m, each in enumerate(slot_lags) if each == lag]
-        t = [lagged(state, state, pair.tokens, lag)[0] for state in pair.training]
-        s = [lagged(pair.serving[m], pair.serving[m], pair.tokens, lag)[1] for m in mine]
-        for m, count in zip(mine, forensics.repeated_rows(t, s, min(map(len, (t + s)))), strict=True):
-            found[m] = count
-    return found
-
-
-def choose_lag(errors: dict[int, np.ndarray]) -> tuple[int, list[int]]:
-    """{lag: lowest error of each serving slot [M]} -> (the lag that all slots have, else 0; lag of each slot).
-
-    Another lag than 0 must halve the error at least: repeated tokens make neighbours alike."""
-
-    def pick(values: dict[int, float]) -> int | None:
-        """None: the slot is like no state at any lag."""
-        known = {lag: value for lag, value in values.items() if np.isfinite(value)}
-        best = min(known, key=lambda lag: (known[lag], abs(lag)), default=0)
-        if not known or known[best] >= MATCH:
-            return None
-        return best if known[best] * CLEAR < known.get(0, np.inf) else 0
-
-    picked = [pick({lag: float(values[m]) for lag, values in errors.items()}) for m in range(len(errors[0]))]
-    told = {lag for lag in picked if lag is not None}
-    shared = told.pop() if len(told) == 1 else 0
-    return shared, [shared if lag is None else lag for lag in picked]
 
 
 class Sums:
@@ -151,64 +114,30 @@ class Frame:
 # ---- passes --------------------------------------------------------------------------------------------------------
 
 
-def per_token(s: torch.Tensor, t: torch.Tensor) -> Values:
-    """s, t [n, Ht] of any float dtype -> cosine, relative error, norm ratio, each float32 [n]."""
-    parts = []
-    for start in range(0, len(t), CHUNK):
-        a, b = s[start : start + CHUNK].float(), t[start : start + CHUNK].float()  # [chunk, Ht]
-        size_a, size_b = a.norm(dim=-1), b.norm(dim=-1).clamp_min(1e-30)  # [chunk]
-        cosine = (a * b).sum(-1) / (size_a.clamp_min(1e-30) * size_b)
-        parts.append((cosine.clamp(-1, 1), (a - b).norm(dim=-1) / size_b, size_a / size_b))
-    if not parts:
-        return torch.zeros(0), torch.zeros(0), torch.zeros(0)
-    return tuple(torch.cat(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]
-
-
-def lagged(t: torch.Tensor, s: torch.Tensor, tokens: int, lag: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The rows of t and s that belong together under a lag."""
-    low, high = max(0, -lag), max(max(0, -lag), min(tokens, tokens - lag))
-    return t[low:high], s[low + lag : high + lag]
-
-
 def _values(t: torch.Tensor, s: torch.Tensor, tokens: int, lag: int) -> Values:
     t, s = lagged(t, s, tokens, lag)
     return per_token(s, t)
 
 
-def _sample(pairs: Iterable[Aligned], budget: int) -> Iterator[Aligned]:
-    left = budget
-    for pair in pairs:
-        if left <= 0:
-            return
-        yield Aligned(pair.sequence, min(pair.tokens, left), pair.training, pair.serving)
-        left -= pair.tokens
+def _explained_at(pairs: Pairs, slot: int, lag: int, aligned: int) -> int:
+    """The lag at which a slot that is like no state is one all the same, after an explanation."""
+    for tried in sorted(LAGS, key=lambda each: (each != lag, abs(each))):
+        rows = _rows(pairs, slot, tried, aligned)
+        error = forensics.examine(rows)["error"] if len(rows.s) >= ENOUGH else None
+        if error is not None and error < EXPLAINED:
+            return tried
+    return lag
 
 
-def _lag_errors(pairs: Iterable[Aligned], shape: tuple[int, int]) -> dict[int, np.ndarray]:
-    """{lag: [M]}: what the best rows of each slot differ from their nearest state, by direction or as they are."""
-    errors: dict[tuple[int, int, int], list[torch.Tensor]] = {}
-    for pair in pairs:
-        for lag in LAGS:
-            for n, m in np.ndindex(shape):
-                # without the first rows: few of them would decide a short sample
-                t, s = lagged(pair.training[n][FIRST:], pair.serving[m][FIRST:], max(0, pair.tokens - FIRST), lag)
-                cosine, error, _ = per_token(s, t)
-                errors.setdefault((lag, n, m), []).append(torch.minimum(error, (1.0 - cosine.square()).clamp_min(0).sqrt()))
-    out = {lag: np.full(shape[1], np.inf) for lag in LAGS}
-    for (lag, _, m), parts in errors.items():
-        values = torch.cat(parts)
-        if len(values):
-            out[lag][m] = min(out[lag][m], float(values.quantile(LAG_QUANTILE)))
-    return out
-
-
-def _examined(pairs: Pairs, slot: int, lag: int, aligned: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _examined(
+    pairs: Pairs, slot: int, lag: int, aligned: int, orders: Sequence[Sequence[int]] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What one serving slot is, on a sample of rows spread over all texts; and the tests that it went through: `left`, the
     error each explanation leaves, and `channels`, see `channels.ratios`."""
     rows = _rows(pairs, slot, lag, aligned)
     if len(rows.s) < ENOUGH:
         return {"how": "unknown", "rows": len(rows.s)}, {"left": {}, "channels": None}
-    found = forensics.examine(rows)
+    found = forensics.examine(rows, orders)
     left, known = found.pop("left"), found["how"] in CHANNELS
     t = rows.t[found["training_slot"]]
     return found, {"left": left, "channels": ratios(rows.s, t, found["how"] == "normed") if known else None}

@@ -5,7 +5,7 @@ error is what is left, relative, by row:
 
 match     s = t
 scaled    s = w * t
-blocks    s is t with equal blocks of the hidden dimension in another order (perhaps scaled)
+blocks    s is t with channels in another order, equal blocks of them or single ones (perhaps scaled)
 residual  s = t - t_j: what the layers between have added, without the stream that entered them
 normed    s = w * t / rms(t), a weight a channel: a norm stands between the layer and the capture
 channel   s = w * t, a weight a channel
@@ -18,20 +18,27 @@ same (the first token's norm can be hundreds of times larger).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from eagle3dash.analysis.breaks import Broken, broken
+from eagle3dash.analysis.permuted import block_order, channel_order, coarsest, pattern
 
-COUNTS = (96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2)  # blocks: the finest that divides the width holds the coarser ones
-SAME_BLOCK = 0.9  # cosine of two blocks that are the same one
 QUANTILE = 0.10  # of the rows: those an explanation must fit
 CLEAR = 2.0  # a less simple explanation must leave so many times less
 FLOOR = 0.02  # below that nothing is left to explain: noise of two implementations
 MOST = 0.5  # above that nothing is explained
 DISTINCT = 64  # different rows that weights by channel need
+UNEXPLAINED = 0.3  # error above which channels are looked at one by one
+MOST_BLOCKS = 96  # of an order that is told as it is
+LIKE, MOSTLY = 0.1, 0.8  # weights that near to their median are one; share of channels
+COARSE = (
+    0.5  # different values in a row or a channel, of those in training's: a grid, whose rounding is no weight of a norm
+)
+PART = 8  # neighbouring channels that hold nothing: a part that was not filled
+AWAY = 4  # rows: the widest lag that is looked for
 TINY = 1e-30
 
 
@@ -60,10 +67,19 @@ class Explanation:
         return float(self.error.quantile(QUANTILE))
 
 
-def examine(rows: Rows) -> dict[str, Any]:
-    """The explanation of a slot, how much it leaves, on which rows, and what that looks like."""
-    every = [each for n in range(len(rows.t)) for each in _explanations(rows, n)]
+def examine(rows: Rows, orders: Sequence[Sequence[int]] = ()) -> dict[str, Any]:
+    """The explanation of a slot, how much it leaves, on which rows, and what that looks like. `orders`: of blocks, seen in
+    other slots, which are tried where nothing simpler explains this one."""
+    live, dead = _live(rows)
+    every = [each for n in range(len(live.t)) for each in _explanations(live, n)]
+    if min(each.left for each in every) >= UNEXPLAINED:
+        every += _any_order(rows, orders)
+    near = min((each for each in every if each.how == "match"), key=lambda each: each.left)
+    levels = _coarseness(live.s, live.t[near.training_slot])
+    if levels < COARSE and near.left < MOST:
+        every = [each for each in every if each.how not in ("normed", "channel")]
     found = _simplest(every)
+    rows = rows if found.how == "blocks" else live
     out = {"how": found.how if found.left < MOST else "unknown", "training_slot": found.training_slot, **found.numbers}
     torn: Broken = broken(found.error.numpy(), rows.position.numpy(), rows.sequence.numpy(), found.left)
     s, t = rows.s, rows.t[found.training_slot]
@@ -75,9 +91,36 @@ def examine(rows: Rows) -> dict[str, Any]:
         "rows": len(s),
         "nearest": [_nearest(s, each) for each in rows.t],
         "left": _left(every),
-        "levels": _levels(s) / max(_levels(t), 1.0),
+        "levels": levels if found.training_slot == near.training_slot else _coarseness(s, t),
+        "dead_channels": dead,
         **_difference(s[good], t[good]),
     }
+
+
+def _live(rows: Rows) -> tuple[Rows, dict[str, int] | None]:
+    """Without the channels that are zero in every served row and in no training state; and a part that was not filled."""
+    dead = (rows.s == 0).all(0)
+    for t in rows.t:
+        dead &= ~(t == 0).all(0)
+    which = dead.nonzero()[:, 0].tolist()
+    if not which or len(which) == len(dead):
+        return rows, None
+    kept = replace(rows, s=rows.s[:, ~dead], t=[t[:, ~dead] for t in rows.t])
+    if which[-1] - which[0] + 1 != len(which) or len(which) < PART:
+        return kept, None  # single ones, here and there, are rounded to zero by a scale a channel
+    return kept, {"count": len(which), "first": which[0], "last": which[-1], "of": len(dead)}
+
+
+def _any_order(rows: Rows, orders: Sequence[Sequence[int]]) -> list[Explanation]:
+    """Single channels in another order, or blocks as in other slots; looked at only where nothing simpler explains it."""
+    a, found = rows.s / rows.s.norm(dim=-1, keepdim=True).clamp_min(TINY), []
+    for n, t in enumerate(rows.t):
+        b = t / t.norm(dim=-1, keepdim=True).clamp_min(TINY)
+        order = channel_order(a, b)
+        found += [_reordered(a, b, n, order)] if order else []
+        known = [list(each) for each in orders if a.shape[-1] % len(each) == 0]
+        found += [_reordered(a, b, n, (each, None)) for each in known]
+    return found
 
 
 def _left(every: Sequence[Explanation]) -> dict[str, float | None]:
@@ -103,8 +146,8 @@ def _explanations(rows: Rows, n: int) -> list[Explanation]:
     size, served = (x.norm(dim=-1, keepdim=True).clamp_min(TINY) for x in (t, s))  # [R, 1]
     a, b = s / size, t / size
     found = [Explanation("match", n, (a - b).norm(dim=-1)), _scaled(a, b, n)]
-    blocks = _blocks(a, b, n)
-    found += [blocks] if blocks else []
+    order = block_order(a, b)
+    found += [_reordered(a, b, n, order)] if order else []
     for j, other in enumerate(rows.t):
         if j != n:
             left = (s - (t - other)).norm(dim=-1) / served[:, 0]
@@ -126,32 +169,17 @@ def _scaled(a: torch.Tensor, b: torch.Tensor, n: int) -> Explanation:
     return Explanation("scaled", n, error, {"weight": weight})
 
 
-def _blocks(a: torch.Tensor, b: torch.Tensor, n: int) -> Explanation | None:
-    """Another order of blocks, if a is a reordering of b and not b itself."""
-    count = next((c for c in COUNTS if a.shape[-1] % c == 0), 1)
-    left, right = (x.unflatten(-1, (count, -1)) for x in (a, b))  # [R, blocks, Ht / blocks]
-    cross = torch.einsum("nid,njd->ij", left, right)
-    own = [x.square().sum((0, 2)) for x in (left, right)]
-    cosine = cross / (own[0][:, None] * own[1][None, :]).sqrt().clamp_min(TINY)
-    best, order = cosine.max(dim=1)
-    names = order.tolist()
-    if float(best.quantile(QUANTILE)) < SAME_BLOCK or sorted(names) != list(range(count)) or names == sorted(names):
-        return None
-    moved = right[:, order].flatten(1)
+def _reordered(a: torch.Tensor, b: torch.Tensor, n: int, found: tuple[list[int], float | None]) -> Explanation:
+    """a is b in this order of blocks, or channels."""
+    names, lowest = found
+    moved = b.unflatten(-1, (len(names), -1))[:, names].flatten(1)
     weight = float((a * moved).sum(-1).median())
     error = (a - weight * moved).norm(dim=-1) / max(abs(weight), TINY)
-    numbers = {"order": _coarsest(names), "weight": weight, "lowest_cosine": float(best.min())}
-    return Explanation("blocks", n, error, numbers)
-
-
-def _coarsest(order: list[int]) -> list[int]:
-    """The same order with as few blocks as can say it."""
-    for size in range(len(order) // 2, 1, -1):
-        if len(order) % size == 0:
-            heads = order[::size]
-            if all(h % size == 0 for h in heads) and order == [h + i for h in heads for i in range(size)]:
-                return [h // size for h in heads]
-    return order
+    order = coarsest(names)
+    size = a.shape[-1] // len(names)
+    words = pattern([name * size + i for name in names for i in range(size)])
+    numbers = {"order": order if len(order) <= MOST_BLOCKS else None, "reordered": words, "weight": weight}
+    return Explanation("blocks", n, error, numbers | {"lowest_cosine": lowest})
 
 
 def _weighted(how: str, y: torch.Tensor, x: torch.Tensor, n: int) -> Explanation:
@@ -165,6 +193,8 @@ def _weighted(how: str, y: torch.Tensor, x: torch.Tensor, n: int) -> Explanation
     share = share / share.sum().clamp_min(TINY)
     mean = (share * w).sum()
     spread = (share * (w - mean).square()).sum().sqrt() / mean.abs().clamp_min(TINY)
+    if how == "channel" and float(((w - w.median()).abs() < LIKE * w.median().abs()).float().mean()) >= MOSTLY:
+        error = error + torch.inf  # the weight of nearly every channel is the same: no norm, but noise in the others
     return Explanation(how, n, error, {"weight": float(mean), "spread": float(spread)})
 
 
@@ -178,6 +208,11 @@ def _nearest(s: torch.Tensor, t: torch.Tensor) -> dict[str, float]:
 def _levels(x: torch.Tensor) -> float:
     """Different values in a row, mean of some rows: few on the grid of a quantisation."""
     return sum(len(torch.unique(row)) for row in x[:: max(1, len(x) // 32)]) / max(1, len(x[:: max(1, len(x) // 32)]))
+
+
+def _coarseness(s: torch.Tensor, t: torch.Tensor) -> float:
+    """Different values of s by row or by channel, whichever are fewer, of those of t."""
+    return min(_levels(x) / max(_levels(y), 1.0) for x, y in ((s, t), (s.T, t.T)))
 
 
 def _difference(s: torch.Tensor, t: torch.Tensor) -> dict[str, float | None]:
@@ -195,10 +230,13 @@ def _difference(s: torch.Tensor, t: torch.Tensor) -> dict[str, float | None]:
 
 
 def repeated_rows(training: Sequence[torch.Tensor], serving: Sequence[torch.Tensor], tokens: int) -> list[int]:
-    """For each serving slot: rows equal to the row before, where no training state repeats (equal tokens may repeat it)."""
+    """For each serving slot: rows equal to the row before, where no training state repeats there or some rows away (equal
+    tokens may repeat it, and rows may be shifted)."""
     if tokens < 2:
         return [0] * len(serving)
     alike = torch.zeros(tokens - 1, dtype=torch.bool)
     for t in training:
         alike |= (t[1:tokens] == t[: tokens - 1]).all(dim=-1)
+    for at in alike.nonzero()[:, 0].tolist():
+        alike[max(0, at - AWAY) : at + AWAY + 1] = True
     return [int(((s[1:tokens] == s[: tokens - 1]).all(dim=-1) & ~alike).sum()) for s in serving]

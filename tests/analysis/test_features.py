@@ -7,8 +7,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from eagle3dash.analysis.features import Aligned, compare
+from eagle3dash.analysis.features import compare
 from eagle3dash.analysis.matches import best_of
+from eagle3dash.analysis.pairs import Aligned
 
 DEMO = Path(__file__).parents[2] / "data" / "demo"
 STATES = [0, 2, 15, 27]

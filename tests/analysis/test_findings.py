@@ -11,9 +11,10 @@ from eagle3dash import formats
 from eagle3dash.analysis import sweep
 from eagle3dash.analysis.acceptance import Tally, countable
 from eagle3dash.analysis.align import align, alignment
-from eagle3dash.analysis.features import Aligned, compare
+from eagle3dash.analysis.features import compare
 from eagle3dash.analysis.findings import Evidence, diagnose
 from eagle3dash.analysis.findings.registry import ADD
+from eagle3dash.analysis.pairs import Aligned
 from eagle3dash.drafter.model import load
 from eagle3dash.drafter.sweep import Sweep
 from eagle3dash.records import Import, Log, Request, Window

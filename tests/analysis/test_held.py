@@ -8,8 +8,9 @@ import torch
 
 from eagle3dash.analysis.align import align, alignment
 from eagle3dash.analysis.behind import behind
-from eagle3dash.analysis.features import Aligned, compare
+from eagle3dash.analysis.features import compare
 from eagle3dash.analysis.held import enough, held, rows_of, verdict
+from eagle3dash.analysis.pairs import Aligned
 
 STATES, WIDTH, ROWS = [0, 2, 15, 27], 96, 200
 

@@ -70,6 +70,8 @@ PAIRS = (
     ("thinking text in the answer's head", "scaled: all by 2"),
     ("scaled: slot 0 by sqrt(H)", "a tenth of the rows of other tokens"),
     ("blocks: 4 shards reversed", "shifted by +1"),
+    ("blocks: 2 halves", "int4 by row"),
+    ("shifted by -1", "post-norm in slot 2"),
     ("config: norm_before_residual", "shifted by +1"),
     ("config: norm_output", "states (2, 15, 27)"),
     ("d2t absolute", "order (0, 15, 2)"),

@@ -177,6 +177,13 @@ def changed() -> Iterator[Fault]:
         ("6 shards, interleaved", blocks(6, (0, 2, 4, 1, 3, 5)), (1, 2)),
     ):
         yield Fault(f"blocks: {name}", ("permuted-features",), rewritten(rewrite, slots))
+    for name, rewrite, slots in (
+        ("rolled by 64", lambda s: s.roll(64, -1), (0, 1, 2)),
+        ("rolled by 1, slot 1", lambda s: s.roll(1, -1), (1,)),
+        ("reversed", lambda s: s.flip(-1), (0, 1, 2)),
+        ("even before odd, slot 2", lambda s: torch.cat([s[:, ::2], s[:, 1::2]], -1), (2,)),
+    ):
+        yield Fault(f"channels: {name}", ("permuted-features",), rewritten(rewrite, slots))
     for name, factor, slots in (
         ("all by 2", 2.0, (0, 1, 2)),
         ("all by 0.25", 0.25, (0, 1, 2)),
@@ -199,6 +206,32 @@ def quantised(bits: int, by: str = "row") -> Rewrite:
         top = x.abs().amax(dim=-1, keepdim=True) if by == "row" else x.abs().quantile(0.999)
         step = top / (2 ** (bits - 1) - 1)
         return like((x / step).round().clamp(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) * step, s)
+
+    return rewrite
+
+
+def by_channel(bits: int) -> Rewrite:
+    """Rounded to so many bits, one scale a channel."""
+
+    def rewrite(s: torch.Tensor) -> torch.Tensor:
+        x = s.float()
+        step = x.abs().amax(dim=0, keepdim=True).clamp_min(1e-9) / (2 ** (bits - 1) - 1)
+        return like((x / step).round() * step, s)
+
+    return rewrite
+
+
+def clamped(at: float) -> Rewrite:
+    return lambda s: s.clamp(-at, at)
+
+
+def emptied(start: int, stop: int) -> Rewrite:
+    """Some channels hold nothing."""
+
+    def rewrite(s: torch.Tensor) -> torch.Tensor:
+        out = s.clone()
+        out[:, start:stop] = 0
+        return out
 
     return rewrite
 
@@ -265,6 +298,13 @@ def spoiled() -> Iterator[Fault]:
     precision, drift, corrupt = ("precision-loss",), ("drifting-features",), ("corrupt-features",)
     yield Fault("int4 by row", precision, rewritten(quantised(4)))
     yield Fault("int5 by tensor, deep slots", precision, rewritten(quantised(5, "tensor"), (1, 2)))
+    yield Fault("int8 by channel", precision, rewritten(by_channel(8)))
+    yield Fault("int4 by channel, slot 2", precision, rewritten(by_channel(4), (2,)))
+    yield Fault("cut off at 448", precision, rewritten(clamped(448.0)))
+    yield Fault("cut off at 100, slot 2", precision, rewritten(clamped(100.0), (2,)))
+    yield Fault("64 channels empty, slot 2", corrupt, rewritten(emptied(64, 128), (2,)))
+    yield Fault("half of the channels empty", corrupt, rewritten(emptied(288, 576)))
+    yield Fault("first row is the second", corrupt, broken(lambda n: slice(0, 1), lambda s: s.roll(-1, 0)))
     yield Fault("noise growing with depth", precision, deeper(0.0, 0.1, 0.25))
     yield Fault("noise of 15 % everywhere", precision, rewritten(noisy(0.15)))
     yield Fault("noise of 40 % in slot 2", precision, deeper(0.0, 0.0, 0.4))

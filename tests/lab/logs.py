@@ -125,6 +125,7 @@ def engines() -> Iterator[Fault]:
     for name, write in (("vLLM", vllm), ("SGLang", sglang)):
         yield _engine(f"{name}: every step at 60 %", lost, lambda a, w=write: w(thinned(a, 0.6)))
         yield _engine(f"{name}: every step at 30 %", lost, lambda a, w=write: w(thinned(a, 0.3)))
+    yield _engine("vLLM: every step at 72 %", lost, lambda a: vllm(thinned(a, 0.72)))
     yield _engine("vLLM: dead", ("engine-loss", "dead-acceptance"), lambda a: vllm(thinned(a, 0.05)))
     yield _engine("vLLM: exactly 1", ("pinned-acceptance",), constant(0))
     yield _engine("vLLM: no step after the first", later, lambda a: vllm(thinned(a, 0.02, first=1)))

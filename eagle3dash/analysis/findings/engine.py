@@ -28,7 +28,7 @@ def engine_loss(e: Evidence) -> list[Finding | Gap]:
         return []
     if not found.shown and found.share < 2 * LOSS:
         return []
-    many = e.replays["serving"].get("texts", TEXTS) >= TEXTS
+    many = many_texts(e)
     severity: Severity = "error" if found.shown and many and found.share >= SEVERE and not sampled(e) else "warning"
     title = f"The engine loses {found.share:.0%} of the drafted tokens that its own features would give"
     if not found.shown or not many:
@@ -74,6 +74,11 @@ def position_cliff(e: Evidence) -> list[Finding | Gap]:
     if not reached or reached[0] < FEW:
         return [Gap("position-cliff", f"a log with acceptance by position over {FEW} rounds or more")]
     return []
+
+
+def many_texts(e: Evidence) -> bool:
+    """The serving replay is of enough texts to stand for the server's traffic."""
+    return e.replays["serving"].get("texts", TEXTS) >= TEXTS
 
 
 def _comparable(replayed: Any, served: Any, rounds: int | None) -> bool:

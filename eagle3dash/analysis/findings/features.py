@@ -22,6 +22,7 @@ QUANTISED = 0.03  # relative error above what bf16 rounding leaves (0.005..0.015
 COARSE = 0.10  # relative error that is worth a warning though it costs nothing here: targets served in fp8 are below
 SCALED = 0.02  # a factor that near to 1 is none
 REPEATED = 0.01  # share of rows
+FIRST_ROW = 0.5  # relative error of the first row; another kernel makes it 0.01 and the demo's engines 0.007
 IN_PROMPT = 0.5  # share of pairs
 
 
@@ -29,18 +30,38 @@ def corrupt_features(e: Evidence) -> list[Finding | Gap]:
     """Rows that repeat where training's do not, rows that are wrong here and there, or whole texts: a buffer that was not
     written, or not for this text."""
     found, total, repeated = e.features, e.features["aligned_tokens"], _repeated(e)
-    torn = breaks(e, "scattered", "texts")
-    if not repeated and not torn:
+    torn, dead, first = breaks(e, "scattered", "texts"), _dead(e), _first_rows(e)
+    if not (repeated or torn or dead or first):
         return []
     evidence: dict[str, Any] = {"repeated_rows": found["repeated_rows"], "aligned_tokens": total}
+    evidence |= {"dead_channels": dead} if dead else {}
+    evidence |= {"first_row_error": first} if first else {}
     evidence |= {"by_slot": [{"slot": slot, **torn[slot]} for slot in torn], **accept_lengths(e)}
     if repeated:
         title = f"The serving capture repeats rows in {_slots(repeated)}: one state stands for different tokens"
+    elif dead:
+        worst = max(dead.values(), key=lambda told: told["count"])
+        span = f"{worst['count']} of {worst['of']} channels ({worst['first']} to {worst['last']})"
+        title = f"{span} are zero for every token in {_slots(dead)}: a part of the state was not filled"
+    elif not torn:
+        title = f"The first token's row differs from training's by {max(first.values()):.0%} in {_slots(first)}"
     else:
         worst = max(torn.values(), key=lambda pattern: pattern["share"])
         where = f", all in texts {listed(worst['texts'])}" if worst["kind"] == "texts" else ""
         title = f"{worst['share']:.0%} of the rows in {_slots(torn)} are wrong{where}; the others equal training's"
     return [Finding("corrupt-features", feature_severity(e), title, evidence, fixes.REPEATED_ROWS)]
+
+
+def _dead(e: Evidence) -> dict[int, dict[str, int]]:
+    """Slots with channels that hold nothing."""
+    return {s.slot: dead for s in e.wiring.slots if (dead := s.numbers.get("dead_channels"))}
+
+
+def _first_rows(e: Evidence) -> dict[int, float]:
+    """Slots whose first rows are not training's, though others are; clipped ones are told as such."""
+    known = {s.slot: s.numbers for s in e.wiring.slots if s.how in ("match", "noisy") and not s.numbers.get("clipped")}
+    errors = {slot: (numbers.get("first_row") or {}).get("relative_error") for slot, numbers in known.items()}
+    return {slot: error for slot, error in errors.items() if error is not None and error >= FIRST_ROW}
 
 
 def _repeated(e: Evidence) -> list[int]:
@@ -128,7 +149,11 @@ def permuted_features(e: Evidence) -> list[Finding | Gap]:
 
 def precision_loss(e: Evidence) -> list[Finding | Gap]:
     """The right states with more noise than rounding: activations, weights or caches of fewer bits."""
-    noisy = [slot for slot in e.wiring.slots if slot.how == "noisy" or (slot.how == "match" and _error(slot) >= QUANTISED)]
+    clipped = [slot for slot in e.wiring.slots if slot.numbers.get("clipped")]
+    if clipped:
+        return [_clipped(e, clipped)]
+    same = ("match", "scaled", "blocks")
+    noisy = [slot for slot in e.wiring.slots if slot.how == "noisy" or (slot.how in same and _error(slot) >= QUANTISED)]
     if not noisy:
         return []
     worst, grid = max(_error(slot) for slot in noisy), [s for s in noisy if s.numbers["levels"] < GRID]
@@ -138,6 +163,13 @@ def precision_loss(e: Evidence) -> list[Finding | Gap]:
     evidence = {"relative_error": {s.slot: _error(s) for s in e.wiring.slots}, "by_slot": _told(noisy), **accept_lengths(e)}
     severity: Severity = "error" if feature_loss_shown(e) else "warning" if worst >= COARSE else "info"
     return [Finding("precision-loss", severity, title, evidence, fixes.PRECISION)]
+
+
+def _clipped(e: Evidence, slots: Sequence[Slot]) -> Finding:
+    heights = listed(sorted({f"{slot.numbers['clipped']['at']:g}" for slot in slots}))
+    title = f"Values are cut off at {heights} in {_slots(slots)}; training's go on above"
+    evidence = {"clipped": {s.slot: s.numbers["clipped"] for s in slots}, "by_slot": _told(slots), **accept_lengths(e)}
+    return Finding("precision-loss", feature_severity(e), title, evidence, fixes.CLIPPED)
 
 
 def drifting_features(e: Evidence) -> list[Finding | Gap]:

@@ -57,6 +57,10 @@ DEAD = (
     "a missing d2t, EAGLE in place of EAGLE3, plain decoding. Add the drafter, a training capture and a serving "
     "capture to this run."
 )
+CLIPPED = (
+    "A format without room for a target's outliers stands between the layer and the drafter: fp8 without a scale ends at "
+    "448 (e4m3), fp16 at 65504. Keep the hidden states in bf16 on their way, or scale them."
+)
 PINNED = (
     'SGLang: --speculative-algorithm EAGLE3 (EAGLE skips fc silently). vLLM: "method": "eagle3" in '
     "--speculative-config. Check the start-up log for weights that were not found, and the answers for garbage (NaN "

@@ -20,6 +20,7 @@ GROWTH = (1.3, 8.0)  # error of a slot of rounded weights, of that of a slot hal
 LEAN = 0.3  # change of the norm, of the error: more than rounding does
 EMBEDDING = 0.15  # no rounding of an embedding table is that far off
 OUTPUT_SIZE, OUTPUT_COSINE = 0.6, 0.85  # of a layer's output against the stream it is added to
+REORDERED = 0.5  # the same for another order of channels, which noise does not make up
 EXPLAINED = 0.3  # error above which no scale or norm explains a slot
 ADDED = ("normed", "channel", "residual", "blocks", "scaled")
 
@@ -38,7 +39,7 @@ def identified(features: dict[str, Any], fed: Sequence[int], trained: Sequence[A
         numbers = {key: cell[key] for key in ("relative_error", "next_error", "cosine", "norm_ratio")}
         numbers |= {key: value for key, value in test.items() if key not in ("how", "nearest", "serving_slot")}
         state = states[test["training_slot"]] if "training_slot" in test else None
-        if test["how"] in ADDED and (test["error"] or 0.0) < EXPLAINED:
+        if test["how"] in ADDED and (test["error"] or 0.0) < (REORDERED if test["how"] == "blocks" else EXPLAINED):
             out.append((slot, state, test["how"], numbers))
         elif test["how"] == "match":
             how = "match" if test["error"] is None or test["error"] < NOISE else "near" if layers else "noisy"

@@ -12,7 +12,8 @@ import torch
 from eagle3dash.analysis.align import Pair, align, alignment
 from eagle3dash.analysis.behind import behind
 from eagle3dash.analysis.difference import Decode
-from eagle3dash.analysis.features import Aligned, compare
+from eagle3dash.analysis.features import compare
+from eagle3dash.analysis.pairs import Aligned
 from eagle3dash.analysis.texts import MOST_TEXTS, first_edge, mask_edges
 from eagle3dash.jobs.answers import Answer
 from eagle3dash.jobs.tasks.inputs import Inputs
