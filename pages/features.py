@@ -32,7 +32,7 @@ if found.slots:
 speaking, quiet = parts.charts(document, found)
 for chart in speaking:
     panels.show(chart, chart.name)
-with st.expander("Tests that found nothing, and the loss mask", icon=":material/checklist:"):
+with st.expander("All tests, and the loss mask of training", icon=":material/checklist:"):
     parts.tests(document)
     for chart in quiet:
         panels.show(chart, chart.name)

@@ -194,7 +194,7 @@ def where(first: dict[str, Any]) -> str:
     what = first["what"]
     if what and "first token" in what:
         return what
-    return f"{what} of {counted(first)}" if what else counted(first)
+    return f"{what}: {counted(first)}" if what else counted(first)
 
 
 # ---- the evidence of findings --------------------------------------------------------------------------------------
