@@ -74,6 +74,8 @@ def test_one_slot_after_a_norm_is_named(training):
 
     found = document(training, normed)
     assert "but slot 2 (HF[15]) is served after a norm." in said(found)[1]
+    own = next(cell for cell in found["cells"] if (cell["training_state"], cell["serving_slot"]) == (15, 2))
+    assert held(found)[2].numbers["cosine"] == own["cosine"]  # of the state it holds, whatever is nearest
     curve = found["tests"][2]["channels"]
     assert curve["of"] == "weight of a norm" and curve["channels"] == WIDTH
     assert curve["percentiles"] == pytest.approx(np.linspace(0.2, 3.0, 101), rel=0.05)
