@@ -200,6 +200,11 @@ def tests(document: dict[str, Any]) -> None:
     st.dataframe(rows, hide_index=True, width="stretch", column_config=config, alt="Error that each test leaves")
 
 
+def mask_is_off(document: dict[str, Any]) -> bool:
+    """Whether the loss mask stands beside the answers."""
+    return bool((document.get("mask") or {}).get("shift"))
+
+
 def mask(document: dict[str, Any]) -> None:
     """Whether the training capture's loss mask stands at the answers' edges, with the first edge to be read."""
     found = document.get("mask")
@@ -214,7 +219,11 @@ def mask(document: dict[str, Any]) -> None:
     first = found["first"]
     sides = first and (first["text"] or {name: " ".join(map(str, ids)) for name, ids in first["ids"].items()})
     edge = f" First edge: {safe(sides['out'])} :orange-background[**{safe(sides['in'])}**]" if sides else ""
-    st.caption(f"Loss mask of training, {found['spans']} answers: {said}.{edge}")
+    line = f"Loss mask of training, {found['spans']} answers: {said}.{edge}"
+    if found["shift"]:
+        st.warning(line, icon=":material/warning:")
+    else:
+        st.caption(line)
 
 
 def points(question: Question, found: Judged, document: dict[str, Any]) -> list[dict[str, Any]]:
