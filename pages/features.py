@@ -20,6 +20,8 @@ found = parts.judged(run, document)
 parts.answer(document, found)
 parts.difference(document)
 parts.table(document, found)
+if parts.mask_is_off(document):
+    parts.mask(document)
 if document["aligned_tokens"]:
     quantity = pickers.choice(
         "Shown in the cells", list(features.QUANTITIES), "quantity", features.QUANTITIES.get, features.MEANING
@@ -32,8 +34,9 @@ if found.slots:
 speaking, quiet = parts.charts(document, found)
 for chart in speaking:
     panels.show(chart, chart.name)
-with st.expander("Tests that found nothing, and the loss mask", icon=":material/checklist:"):
+with st.expander("All tests, and the loss mask of training", icon=":material/checklist:"):
     parts.tests(document)
     for chart in quiet:
         panels.show(chart, chart.name)
-    parts.mask(document)
+    if not parts.mask_is_off(document):
+        parts.mask(document)

@@ -175,18 +175,15 @@ def _texts(document: dict[str, Any]) -> str:
     parts = f"{share} serving tokens stand behind the same text"
     if first["what"] == "answer" and document["aligned_tokens"]:
         return f"(The answers part ways, which is no fault: {parts}.)"
-    return (
-        f"The captures hold different texts, {where(first)}: {parts}{'' if enough(document) else ', too few to compare'}."
-    )
+    few = "" if enough(document) else ", too few to compare"
+    return f"The captures hold different texts ({where(first)}): {parts}{few}."
 
 
 def _looks(document: dict[str, Any]) -> str:
     """Which states the slots are nearest to, by rows on another prefix."""
     found = document["behind"]
-    near = [
-        f"slot {m['serving_slot']} like {state_name(m['state']).replace('no captured', 'no clear')}" for m in found["slots"]
-    ]
-    return f"By {found['tokens']:,} rows of the same tokens on another prefix, {', '.join(near)}."
+    near = ", ".join("no clear state" if slot["state"] is None else state_name(slot["state"]) for slot in found["slots"])
+    return f"By {found['tokens']:,} rows of the same tokens on another prefix, the slots look like {near}."
 
 
 def where(first: dict[str, Any]) -> str:
@@ -194,7 +191,7 @@ def where(first: dict[str, Any]) -> str:
     what = first["what"]
     if what and "first token" in what:
         return what
-    return f"{what} of {counted(first)}" if what else counted(first)
+    return f"{what}: {counted(first)}" if what else counted(first)
 
 
 # ---- the evidence of findings --------------------------------------------------------------------------------------

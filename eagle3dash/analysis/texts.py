@@ -31,10 +31,7 @@ def mask_edges(texts: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]
     ends: dict[int, list[int]] = {at: [] for at in (0, 1)}
     spans = 0
     for tokens, mask in texts:
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], (mask == 1).astype(np.int8), [0]])))
-        for start, end in edges.reshape(-1, 2).tolist():
-            if start < 2 or end - start < 3:
-                continue
+        for start, end in _answers(mask):
             spans += 1
             for at, found in starts.items():
                 found.append(int(tokens[start + at]))
@@ -46,13 +43,17 @@ def mask_edges(texts: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]
     return {"spans": spans, "shift": _shift(spans, shares, len(ends[1])), "shares": shares}
 
 
+def _answers(mask: np.ndarray) -> list[tuple[int, int]]:
+    """[start, end) of the masked spans that are long enough to be answers, behind something."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], (mask == 1).astype(np.int8), [0]])))
+    return [(start, end) for start, end in edges.reshape(-1, 2).tolist() if start >= 2 and end - start >= 3]
+
+
 def first_edge(texts: Sequence[tuple[np.ndarray, np.ndarray]], decode: Decode | None) -> dict[str, Any] | None:
-    """Where the first masked span of the first masked text begins: `position`, the ids on both sides and, with `decode`,
-    their text, for reading where the mask stands."""
+    """Where the first masked span begins: `position`, the ids on both sides and, with `decode`, their text, for reading
+    where the mask stands."""
     for tokens, mask in texts:
-        found = np.flatnonzero(mask == 1)
-        if found.size:
-            at = int(found[0])
+        for at, _ in _answers(mask):
             sides = {"out": tokens[max(0, at - AROUND) : at].tolist(), "in": tokens[at : at + AROUND].tolist()}
             text = {name: readable(decode(ids)) for name, ids in sides.items()} if decode else None
             return {"position": at, "ids": sides, "text": text}

@@ -38,7 +38,7 @@ COLUMNS = {  # column -> what it is, and its unit
     "how": "The test that explains it: equal, at another scale, after a norm, blocks reordered, without the stream, ...",
     "rel. error": "Length of the difference to that state over its length in training, mean over tokens. 0 is equal, "
     "up to 0.05 is what two implementations differ by. No unit.",
-    "left": "Relative error left once the explanation is taken away, median over the rows that are right. No unit.",
+    "error left": "Relative error left once the explanation is taken away, median over the rows that are right. No unit.",
     "cosine": "Cosine similarity with that state, mean over tokens. 1 is the same direction.",
     "norm ratio": "Length in serving over length in training, mean over tokens. 1 is equal.",
     "scale": "The factor, or the mean weight of the channels, that serving multiplies with. 1 is none.",
@@ -48,13 +48,13 @@ COLUMNS = {  # column -> what it is, and its unit
     "wrong rows": "Where the others stand: a position, places of a chunk (from 0 on), whole texts, or here and there.",
     "repeated": "Rows equal to the row before where training's differ.",
 }
-TESTS = {  # test -> what it tries
-    "match": "The state as it is.",
-    "scaled": "The state times one factor.",
-    "blocks": "The state with equal blocks of its width in another order.",
-    "residual": "The state without the stream: minus another captured state.",
-    "normed": "The state after a norm: over its own root mean square, times a weight a channel.",
-    "channel": "The state times a weight a channel.",
+TESTS = {  # test -> column, what it tries
+    "match": ("as it is", "The state as it is."),
+    "scaled": ("scaled", "The state times one factor."),
+    "blocks": ("blocks reordered", "The state with equal blocks of its width in another order."),
+    "residual": ("without the stream", "The state minus another captured state: what the layers between add."),
+    "normed": ("after a norm", "The state over its own root mean square, times a weight a channel."),
+    "channel": ("weight a channel", "The state times a weight a channel."),
 }
 
 
@@ -146,7 +146,7 @@ def table(document: dict[str, Any], found: Judged) -> None:
         return
     cells = {(cell["training_state"], cell["serving_slot"]): cell for cell in document["cells"]}
     lines = [_line(each, cells.get((each.state, each.slot)) or document["best_cells"][each.slot]) for each in found.slots]
-    always = {"slot", "holds", "how", "rel. error", "left", "cosine", "norm ratio", "lag", "rows right"}
+    always = {"slot", "holds", "how", "rel. error", "error left", "cosine", "norm ratio", "lag", "rows right"}
     shown = [name for name in COLUMNS if name in always or any(line[name] not in (None, "", 0) for line in lines)]
     config = {name: st.column_config.Column(name, help=COLUMNS[name]) for name in shown}
     st.markdown("**Tests on each slot**", help="Point at a column's name for what it is")
@@ -163,7 +163,7 @@ def _line(each: Held, cell: dict[str, Any]) -> dict[str, Any]:
         "holds": state_name(each.state),
         "how": HOW[each.how],
         "rel. error": _number(cell["relative_error"]),
-        "left": _number(n.get("error")),
+        "error left": _number(n.get("error")),
         "cosine": _number(cell["cosine"]),
         "norm ratio": _number(cell["norm_ratio"]),
         "scale": _number(n.get("weight")) if each.how in ("scaled", "blocks", "normed", "channel") else "",
@@ -184,10 +184,25 @@ def tests(document: dict[str, Any]) -> None:
     found = [one for one in document.get("tests", ()) if one["left"]]
     if not found:
         return
-    st.markdown("**What each test leaves**", help="Relative error of the tenth of the rows that the explanation fits best")
-    config = {name: st.column_config.Column(name, help=help) for name, help in TESTS.items()}
-    rows = [{"slot": one["serving_slot"], **{name: _number(one["left"].get(name)) for name in TESTS}} for one in found]
+    about = (
+        "Relative error of the tenth of the rows that the explanation fits best, against the state it fits best; 0 is all."
+    )
+    st.markdown("**What is left of each slot by each test**", help=about)
+    config = {name: st.column_config.Column(name, help=help) for name, help in TESTS.values()}
+    rows = [
+        {"slot": str(one["serving_slot"])}
+        | {
+            name: "none found" if (left := one["left"].get(how)) is None else _number(left)
+            for how, (name, _) in TESTS.items()
+        }
+        for one in found
+    ]
     st.dataframe(rows, hide_index=True, width="stretch", column_config=config, alt="Error that each test leaves")
+
+
+def mask_is_off(document: dict[str, Any]) -> bool:
+    """Whether the loss mask stands beside the answers."""
+    return bool((document.get("mask") or {}).get("shift"))
 
 
 def mask(document: dict[str, Any]) -> None:
@@ -204,7 +219,11 @@ def mask(document: dict[str, Any]) -> None:
     first = found["first"]
     sides = first and (first["text"] or {name: " ".join(map(str, ids)) for name, ids in first["ids"].items()})
     edge = f" First edge: {safe(sides['out'])} :orange-background[**{safe(sides['in'])}**]" if sides else ""
-    st.caption(f"Loss mask of training, {found['spans']} answers: {said}.{edge}")
+    line = f"Loss mask of training, {found['spans']} answers: {said}.{edge}"
+    if found["shift"]:
+        st.warning(line, icon=":material/warning:")
+    else:
+        st.caption(line)
 
 
 def points(question: Question, found: Judged, document: dict[str, Any]) -> list[dict[str, Any]]:

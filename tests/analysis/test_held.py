@@ -75,6 +75,8 @@ def test_one_slot_after_a_norm_is_named(training):
 
     found = document(training, normed)
     assert "but slot 2 (HF[15]) is served after a norm." in said(found)[1]
+    own = next(cell for cell in found["cells"] if (cell["training_state"], cell["serving_slot"]) == (15, 2))
+    assert held(found)[2].numbers["cosine"] == own["cosine"]  # of the state it holds, whatever is nearest
     curve = found["tests"][2]["channels"]
     assert curve["of"] == "weight of a norm" and curve["channels"] == WIDTH
     assert curve["percentiles"] == pytest.approx(np.linspace(0.2, 3.0, 101), rel=0.05)
@@ -110,13 +112,13 @@ def test_different_texts_are_said_first(training):
     few = found | {"aligned_tokens": 12, "alignment": told, "forensics": [{"how": "unknown", "rows": 0}] * 3}
     assert not enough(few) and held(few) == []
     level, sentence = said(few)
-    assert level == "error" and sentence.startswith("It can't be said. The captures hold different texts, ")
-    assert "17 tokens at position 3 in training, 5 in serving: only 12 of 432 serving tokens stand behind" in sentence
+    assert level == "error" and sentence.startswith("It can't be said. The captures hold different texts (")
+    assert "17 tokens at position 3 in training, 5 in serving): only 12 of 432 serving tokens stand behind" in sentence
     assert sentence.endswith("too few to compare.")
     assert said(found | {"alignment": told})[0] == "warning"
     cut = [x[1:] for x in ids]
     none = few | {"aligned_tokens": 0, "alignment": alignment(ids, cut, align(ids, cut))}
-    assert "texts, the first token (BOS) is missing in serving: none of the 476 serving tokens" in said(none)[1]
+    assert "texts (the first token (BOS) is missing in serving): none of the 476 serving tokens" in said(none)[1]
     apart = [np.concatenate([x[:60], x[60:] + 500]) for x in ids]
     answers = alignment(ids, apart, align(ids, apart), [np.r_[np.zeros(40, int), np.ones(80, int)]] * 4)
     level, sentence = said(found | {"alignment": answers})
@@ -137,7 +139,7 @@ def test_rows_on_another_prefix_tell_which_state_and_no_more(training):
     assert [slot["state"] for slot in behind(tails((1, 2), 2.0), STATES, ["s0", "s1"])["slots"]] == [None, None]
     assert behind([], STATES, ["s0"]) is None
     few = document(training) | {"aligned_tokens": 0, "forensics": [], "behind": found}
-    told = "By 784 rows of the same tokens on another prefix, slot 0 like HF[2], slot 1 like HF[15], slot 2 like HF[27]."
+    told = "By 784 rows of the same tokens on another prefix, the slots look like HF[2], HF[15], HF[27]."
     assert said(few)[1].endswith(told)
 
 

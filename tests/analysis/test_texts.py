@@ -43,6 +43,8 @@ def test_the_first_edge_can_be_read():
     start = 2 * len(HEAD) + 12 + 2
     assert found["position"] == start and found["ids"]["out"][-4:] == HEAD
     assert found["text"]["out"].endswith("1 500 501 198") and len(found["ids"]["in"]) == 6
+    rolled = [(tokens, np.roll(mask, 3)) for tokens, mask in chats(2)]
+    assert first_edge(rolled, None)["position"] == start + 3  # and not where the mask's end came round to
     assert first_edge([(np.arange(4), np.zeros(4, dtype=np.uint8))], None) is None
 
 

@@ -35,7 +35,7 @@ def identified(features: dict[str, Any], fed: Sequence[int], trained: Sequence[A
     layers = _another_layer(tests, states)
     out: list[Told] = []
     for place, (slot, test) in enumerate(zip(fed, tests, strict=True)):
-        cell = features["best_cells"][slot]
+        cell = _cell(features, slot, test)
         numbers = {key: cell[key] for key in ("relative_error", "next_error", "cosine", "norm_ratio")}
         numbers |= {key: value for key, value in test.items() if key not in ("how", "nearest", "serving_slot")}
         state = states[test["training_slot"]] if "training_slot" in test else None
@@ -49,6 +49,18 @@ def identified(features: dict[str, Any], fed: Sequence[int], trained: Sequence[A
             how = "output" if own is not None and _output(test, states.index(own)) else "unknown"
             out.append((slot, own if how == "output" else None, how, numbers | {"nearest_state": state}))
     return out
+
+
+def _cell(features: dict[str, Any], slot: int, test: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of a slot against the state that the test names: behind a norm another state may be nearer."""
+    best, named = features["best_cells"][slot], test.get("training_slot")
+    if test["how"] == "unknown" or named is None or named == best["training_slot"]:
+        return best
+    row = [cell for cell in features["cells"] if cell["serving_slot"] == slot]
+    others = [
+        cell["relative_error"] for cell in row if cell["training_slot"] != named and cell["relative_error"] is not None
+    ]
+    return next(cell for cell in row if cell["training_slot"] == named) | {"next_error": min(others, default=None)}
 
 
 def _another_layer(tests: Sequence[dict[str, Any]], states: Sequence[Any]) -> bool:
