@@ -133,7 +133,8 @@ def missing_residual(e: Evidence) -> list[Finding | Gap]:
 
 def scaled_features(e: Evidence) -> list[Finding | Gap]:
     """The right direction at another scale, whatever else was done to it."""
-    slots = [s for s in e.wiring.slots if s.how in ("scaled", "blocks") and abs(s.numbers["weight"] - 1.0) >= SCALED]
+    at = {s.slot: abs(s.numbers["weight"] - 1.0) for s in e.wiring.slots if s.how in ("scaled", "blocks")}
+    slots = [s for s in e.wiring.slots if s.slot in at and at[s.slot] >= SCALED + _error(s) ** 2]  # noise shortens, too
     factors = listed(f"{slot.numbers['weight']:.3g}" for slot in slots)
     title = f"{_verb(slots, 'is', 'are')} served {factors} times as large as in training"
     return _forensic(e, "scaled-features", slots, title, fixes.SCALED)
