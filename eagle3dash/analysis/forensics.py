@@ -31,6 +31,7 @@ CLEAR = 2.0  # a less simple explanation must leave so many times less
 FLOOR = 0.02  # below that nothing is left to explain: noise of two implementations
 MOST = 0.5  # above that nothing is explained
 DISTINCT = 64  # different rows that weights by channel need
+WEIGHTS = ("residual", "normed", "channel")  # explanations free enough to fit channels that only changed places
 UNEXPLAINED = 0.3  # error above which channels are looked at one by one
 MOST_BLOCKS = 96  # of an order that is told as it is
 LIKE, MOSTLY = 0.1, 0.8  # weights that near to their median are one; share of channels
@@ -72,7 +73,7 @@ def examine(rows: Rows, orders: Sequence[Sequence[int]] = ()) -> dict[str, Any]:
     other slots, which are tried where nothing simpler explains this one."""
     live, dead = _live(rows)
     every = [each for n in range(len(live.t)) for each in _explanations(live, n)]
-    if min(each.left for each in every) >= UNEXPLAINED:
+    if min(each.left for each in every) >= UNEXPLAINED or _simplest(every).how in WEIGHTS:
         every += _any_order(rows, orders)
     near = min((each for each in every if each.how == "match"), key=lambda each: each.left)
     levels = _coarseness(live.s, live.t[near.training_slot])

@@ -285,6 +285,37 @@ def test_the_engine_is_blamed_only_for_what_its_features_would_give(healthy):
     assert "engine-loss" not in ids(diagnose(replace(healthy, logs=log([0, 1, 0, 2, 0, 1, 1, 0, 3, 0] * 200))))
 
 
+def replayed(survival, **more):
+    """Numbers of a replay in the `changes` document, by what survives of its K steps."""
+    row = {
+        "accept_length": 1.0 + sum(survival),
+        "survival": survival,
+        "rounds": 737,
+        "row_accept_length": 2.0,
+        "rows": 1282,
+    }
+    rest = {"low": 1.9, "high": 2.1, "row_survival": survival, "round_low": None, "round_high": None, "difference": 0.0}
+    return {**row, **rest, "on": [], "readings": [], "family": "rope", "clear": False, **more}
+
+
+@pytest.mark.parametrize(
+    ("kept", "sets", "first"),
+    [
+        ([0.7**i for i in (1, 2, 3, 4)], {"rope": 1e6}, "engine-loss"),  # every step loses alike: no cause looks like that
+        ([1.0, 0.1, 0.1, 0.1], {"feedback_norm": True}, "wrong-feedback-norm"),  # only a cause in later steps does
+    ],
+)
+def test_a_cause_in_the_server_is_named_only_where_an_even_loss_looks_otherwise(healthy, kept, sets, first):
+    base = healthy.replays["serving"]["survival"]
+    lost = [value * share for value, share in zip(base, kept, strict=True)]
+    rows = [replayed(lost, change="a change", sets=sets)]
+    changes = {"baseline": replayed(base), "rows": rows, "stacked": [], "best": None}
+    step = [int(1000 * (a - b)) for a, b in zip([1.0, *lost], [*lost, 0.0], strict=True)]
+    logs = log([n for n, count in enumerate(step) for _ in range(count)])
+    document = diagnose(replace(healthy, logs=logs, changes={"serving": changes}))
+    assert document["findings"][0]["id"] == first
+
+
 def test_a_drafter_below_its_own_validation_is_told(healthy):
     document = diagnose(replace(healthy, settings={"expected": [0.9, 0.9, 0.9, 0.9]}))
     assert document["findings"][0]["id"] == "drafter-weak" and "90%" in document["findings"][0]["title"]

@@ -156,7 +156,8 @@ def served_with(e: Evidence) -> list[Finding]:
         f"The server accepts what a replay gives with {row['change']}: {row['accept_length']:.2f} tokens a round, served "
         f"{loss.after.value:.2f}, as its files say {loss.before.value:.2f}"
     )
-    severity: Severity = "error" if loss.shown and engine.many_texts(e) and not engine.sampled(e) else "warning"
+    sure = (loss.shown and engine.many_texts(e)) or identity == "wrong-feedback-norm"  # step 0 is as replayed: same traffic
+    severity: Severity = "error" if sure and not engine.sampled(e) else "warning"
     told = ("accept_length", "survival", "rounds")
     evidence = {
         "change": row["change"],
