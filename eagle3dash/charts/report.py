@@ -50,6 +50,9 @@ def page(document: dict[str, Any], about: dict[str, Any], more: Sequence[Chart] 
     """The whole file as text (about 5 MB, nearly all of it plotly.js). more: pictures besides the waterfall."""
     library = get_plotlyjs().replace("\r\n", "\n").replace("</script", "<\\/script")
     charts = {"waterfall": [waterfall.of_diagnosis(document)], "more": list(more)}
+    charts |= {
+        f"changes of {role}": [changes(rows, document["steps"], role)] for role, rows in document["changes"].items() if rows
+    }
     body = "\n".join(_section(one, charts.get(one.chart, []), document) for one in sections(document, about))
     policy = (
         f"default-src 'none'; script-src {_hash(library)} {_hash(DRAW)}; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -75,7 +78,6 @@ def pictures(document: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list
         charts.append(combinations(shown, document["steps"], trained, served))
     if parts.get("features", {}).get("cells"):
         charts.append(heatmap(parts["features"], "relative_error"))
-    charts += [changes(rows, document["steps"], role) for role, rows in document["changes"].items() if rows]
     return charts
 
 
