@@ -99,7 +99,7 @@ def _changes(role: str, rows: Sequence[dict[str, Any]]) -> Section:
     )
     table = Table(head, lines, len(rows) - len(shown))
     title = f"What each change does, replayed on {role} features"
-    return Section(title, (*telling.told(rows, role), table, f"{telling.COLUMNS}."), f"changes of {role}")
+    return Section(title, (telling.told(rows, role), table, f"{telling.COLUMNS}."), f"changes of {role}")
 
 
 def _finding(finding: dict[str, Any], told_above: bool) -> Section:

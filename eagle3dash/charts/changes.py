@@ -63,11 +63,11 @@ def changes(rows: Sequence[dict[str, Any]], steps: int, role: str = "training") 
     _bars(fig, bars, role)
     base = telling.base_of(rows)
     if base is not None and base["row_accept_length"] is not None:
-        fig.add_vline(x=base["row_accept_length"], line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
+        fig.add_vline(x=base["row_accept_length"], layer="below", line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
     for at, row in enumerate(bars):
         label_above(fig, at, plain(row["name"], 90), SIGNS.get(row["outcome"], ""))
     fig.update_yaxes(visible=False, range=[max(len(bars), 3) - 0.5, -0.6])
-    fig.update_xaxes(**accept_axis(steps, "per row"))
+    fig.update_xaxes(**accept_axis(steps, "accept length per row"))
     fig.update_layout(showlegend=False)
     if not bars:
         nothing(fig)

@@ -38,7 +38,7 @@ def combinations(
     for at, (row, mark) in enumerate(zip(rows, marks, strict=True)):
         label_above(fig, at, plain(name_of(row["states"])), MARKS.get(mark, ""))
     fig.update_yaxes(visible=False, range=[max(len(rows), 3) - 0.5, -0.6])
-    fig.update_xaxes(**accept_axis(steps, "per row"))
+    fig.update_xaxes(**accept_axis(steps, "accept length per row"))
     fig.update_layout(showlegend=False, barmode="overlay")
     if not rows:
         nothing(fig)

@@ -21,6 +21,7 @@ NO_DATA = "no data"
 FAULT = "#D55E00"
 NEUTRAL = "#8A8F98"
 CLEAR = "rgba(0,0,0,0)"
+NARROW = 56  # letters of a label that a page 390 pixels wide has room for
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,9 @@ def accept_axis(steps: int, which: str = "accept length") -> dict[str, Any]:
 
 
 def label_above(fig: go.Figure, at: int, label: str, sign: str = "") -> None:
-    """The name of a horizontal bar at `at`, written above it from the plot's left edge; `sign` in bold behind it."""
+    """The name of a horizontal bar at `at`, written above it from the plot's left edge; `sign` in bold behind it, of which
+    only the first letter where both would leave a narrow plot."""
+    sign = sign if len(label) + len(sign) <= NARROW else sign[:1]
     text = label + (f"  <b>{sign}</b>" if sign else "")
     fig.add_annotation(
         x=0, xref="paper", xanchor="left", y=at - 0.06, yanchor="bottom", text=text, showarrow=False, align="left",

@@ -28,7 +28,7 @@ LARGEST = 448.0  # of float8 e4m3
 WORDS = {  # switch -> what it is called when it is set
     "residual_norm": ("norm_before_residual on", "norm_before_residual off"),
     "feedback_norm": ("next step fed the normed state", "next step fed the state before the norm"),
-    "double_norm": ("output of fc normed twice", "output of fc normed once"),
+    "double_norm": ("fc output normed twice", "fc output normed once"),
     "head_norm": ("norm before lm_head on", "norm before lm_head off"),
     "input_norm": ("norm_before_fc on", "norm_before_fc off"),
     "fc_norm": ("fc_norm on", "fc_norm off"),
