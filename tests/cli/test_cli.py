@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,14 @@ def test_the_story_is_diagnosed_with_exit_code_1(eagle3dash, process, demo_store
     assert text.returncode == 1
     assert "wrong-aux-states" in text.stdout
     assert "1.0728" in text.stdout
+    words = " ".join(text.stdout.split())
+    assert re.search(r"replayed on training features +1\.7473 +1\.2923 +2\.2022 +736 rounds", text.stdout)
+    assert "Expected: validation accuracy by step (cumulative)" in words
+    assert "with states 0, 2, 15; states 2, 15, 27 (declared and served) give 1.07" in words
+    assert "No single change and no pair gains beyond doubt: the best single change" in words
+    lines = [line.strip() for line in text.stdout.splitlines()]
+    assert any(line.startswith("unchanged, states 0, 2, 15 ") for line in lines)
+    assert any(line.startswith("- TensorRT-LLM: ") for line in lines)  # a line for each engine
 
 
 def test_the_fixed_story_is_healthy(eagle3dash, demo_store):
