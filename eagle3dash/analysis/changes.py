@@ -147,9 +147,9 @@ def ranked(
     served: Sequence[Any] | None = None,
 ) -> list[Row]:
     """Every row of a `changes` document in order, the drafter as it is among them (family "baseline"): by accept length,
-    but what makes no difference comes after it. In stacked rows "on" names the changes made before, and difference is to
-    those. Each has besides: name, marks ("declared", "served": whose states they are; also the sweep's row of them),
-    outcome (see `outcome`) and best ("single", "pair" or None)."""
+    but what makes no difference comes after what it changes. In stacked rows "on" names the changes made before, and
+    difference is to those. Each has besides: name, marks ("declared", "served": whose states they are; also the sweep's row
+    of them), outcome (see `outcome`) and best ("single", "pair" or None)."""
     base = _baseline(found)
     known = [row["sets"].get("states") for row in found["rows"]]
     more = from_sweep(swept, found["states"], found["steps"], 0, (declared, served))
@@ -158,7 +158,7 @@ def ranked(
     rows = [base, *found["rows"], *(row for row in more if row["sets"]["states"] not in known), *stacked]
     rows = [{**row, **_named(row, found["capture"], whose), "best": None} for row in rows]
     _mark_best(rows, (found["best"] or {}).get("changes") or [])
-    return sorted(rows, key=lambda row: _place(row, base["row_accept_length"] or 1.0))
+    return sorted(rows, key=_place)
 
 
 def _baseline(found: Row) -> Row:
@@ -196,14 +196,15 @@ def outcome(row: Row) -> str:
     return "gains, too little to tell" if low > 0.0 else "loses" if high < 0.0 else "no clear difference"
 
 
-def _place(row: Row, base: float) -> tuple[float, int, float]:
-    length = row["row_accept_length"] or 0.0
+def _place(row: Row) -> tuple[float, int, float]:
+    """By accept length; what is no better than the one that it changes right after that, what gains before it."""
+    length, changed = row["row_accept_length"] or 0.0, (row["row_accept_length"] or 0.0) - (row["difference"] or 0.0)
     level = length
-    if row["clear"] and not row["on"]:
-        level = max(length, base)
-    elif row["outcome"] in ("no clear difference", "less likely", "not paired") and not row["on"]:
-        level = min(length, base)
-    return -level, 0 if row["clear"] else 1 if row["family"] == BASELINE else 2, -length
+    if row["clear"]:
+        level = max(length, changed)
+    elif row["outcome"] in ("no clear difference", "less likely", "not paired"):
+        level = min(length, changed)
+    return -round(level, 9), 0 if row["clear"] else 1 if row["family"] == BASELINE else 2, -length
 
 
 def _mark_best(rows: Iterable[Row], made: Sequence[str]) -> None:

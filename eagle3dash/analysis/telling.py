@@ -89,7 +89,8 @@ def best(rows: Sequence[Row]) -> str:
         near = ", ".join(f"the best {kind}, {row['name']}, gives {_by(row)}" for kind, row in known)
         return f"No {' and no '.join(kind for kind, _ in known)} gains beyond doubt: {near}." if known else ""
     first = f"Best single change: {_gains(single)}" if single in gain else "No single change gains beyond doubt"
-    if pair in gain:
+    ahead = single not in gain or (pair in gain and pair["row_accept_length"] > single["row_accept_length"])
+    if pair in gain and ahead:
         return f"{first}. Best pair: {_gains(pair)}{' on top of ' + pair['on'][0] if pair['on'] else ''}."
     stacked = any(row["on"] for row in rows)
     return f"{first}. No second change gains on top of it." if stacked else f"{first}."

@@ -57,11 +57,7 @@ def test_likelihood_tells_apart_what_accepts_alike():
     none = {"mean": 0.0, "low": 0.0, "high": 0.0}
     paired = {"mean": 0.01, "low": -0.1, "high": 0.1}
     rows = [
-        {
-            **ROWS[0],
-            "behind": {"mean": 0.0, "low": 0.0, "high": 0.0},
-            "less_likely": {"mean": 0.0, "low": 0.0, "high": 0.0},
-        },
+        {**ROWS[0], "behind": none, "less_likely": none},
         {**ROWS[1], "behind": paired, "less_likely": {"mean": 0.154, "low": 0.06, "high": 0.25}, "log_likelihood": -2.5},
         {**ROWS[2], "behind": {"mean": 0.95, "low": 0.3, "high": 1.6}, "less_likely": None},
     ]
