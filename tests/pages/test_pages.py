@@ -90,14 +90,14 @@ def test_acceptance_shows_served_beside_replayed_on_the_same_axis(visit, demo_st
 
 
 def test_layers_marks_the_trained_and_the_served_combination(visit, demo_store):
-    labels = charts(visit("layers", run=ANSWERED))[0]["layout"]["yaxis"]["ticktext"]
+    labels = [note["text"] for note in charts(visit("layers", run=ANSWERED))[0]["layout"]["annotations"]]
     assert "trained" in labels[0] and labels[0].startswith("0 · 2 · 15")
     assert any(label.startswith("2 · 15 · 27") and "served" in label for label in labels)
 
 
 def test_layers_can_show_all(visit, demo_store):
-    few = charts(visit("layers", run=ANSWERED))[0]["layout"]["yaxis"]["ticktext"]
-    every = charts(visit("layers", run=ANSWERED, all="true"))[0]["layout"]["yaxis"]["ticktext"]
+    few = charts(visit("layers", run=ANSWERED))[0]["layout"]["annotations"]
+    every = charts(visit("layers", run=ANSWERED, all="true"))[0]["layout"]["annotations"]
     assert (len(few) <= 14, len(every)) == (True, 24)
 
 
