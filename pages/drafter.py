@@ -1,6 +1,6 @@
 """What will each engine do with this drafter? The file against every engine's rules, then all that is in it."""
 
-from eagle3dash.web import drafterfile, panels, pickers
+from eagle3dash.web import drafterfile, panels, pickers, proven
 
 panels.title(
     "What will each engine do with this drafter?",
@@ -8,8 +8,10 @@ panels.title(
 )
 run = pickers.run()
 drafter = drafterfile.record(run)
+known = proven.diagnosis(run)
 drafterfile.head(run, drafter)
-drafterfile.engines(run, drafter)
+proven.told(run, known)
+drafterfile.engines(run, drafter, proven.proof(known))
 drafterfile.readings(run, drafter)
 drafterfile.vocabulary(run, drafter)
 drafterfile.contents(drafter)

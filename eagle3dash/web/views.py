@@ -13,7 +13,7 @@ from eagle3dash.charts.theme import ROLES
 from eagle3dash.jobs.questions import Question
 from eagle3dash.jobs.selection import claims, default_slots, labels, steps_for
 from eagle3dash.records import Import, Run
-from eagle3dash.web import state
+from eagle3dash.web import proven, state
 
 DRAWN_POINTS = 1000
 TOP = 12  # combinations drawn unless all are asked for
@@ -70,7 +70,7 @@ def marked(run: Run) -> tuple[list[Any] | None, list[Any] | None]:
 
     Before that, trained: the slots that the training capture's convention feeds; served: what the serving capture claims.
     """
-    document = state.queue().cached(Question("diagnose", run.name))
+    document = proven.diagnosis(run)
     wiring = document["wiring"] if document else {}
     trained, served = wiring.get("trained_states"), wiring.get("served_states")
     return trained or _fed(run, "training"), served or _fed(run, "serving")

@@ -137,7 +137,7 @@ def test_inspect_as_text_says_what_engines_do_and_lists_everything(eagle3dash):
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
     for said in (
-        "vLLM 0.25.0 to 0.32.0, V1 runner: Runs, but not as trained: states fed to fc: HF[1, 3, 4]",
+        "vLLM 0.25.0 to 0.32.0, V1 runner: Runs, but not as the config says: states fed to fc: HF[1, 3, 4]",
         "no engine norms twice",
         "reading as served by SGLang: the hidden half is normed once",
         "passed distinct: Every draft id has a target id of its own.",
