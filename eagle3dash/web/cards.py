@@ -125,7 +125,7 @@ def checked(document: dict[str, Any]) -> None:
                 "outcome": f"{icons.get(row['status'], ':material/help:')} {row['status']}",
                 "check": f"`{row['id']}`",
                 "looks at": safe(row["looks_at"]),
-                "needs": safe(row["needs"] or ""),
+                "to be checked": safe(row["needs"] or ""),
             }
             for row in rows
         ]
