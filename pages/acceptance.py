@@ -22,4 +22,5 @@ with right:
     panels.show(acceptance.by_position(series, steps, "alpha"), "alpha")
 log = pickers.log(run)
 if log is not None:
-    panels.show(acceptance.over_time(views.log_points(log), steps, views.replayed(series)), "time")
+    points = views.log_points(log)
+    panels.show(acceptance.over_time(points, steps, views.replayed(series), views.point_of(log)), "time")

@@ -103,9 +103,9 @@ def reading(run: Run) -> str | None:
 
 
 def log(run: Run) -> Import | None:
-    """Which log of the run to draw over time (?log=); those with windows only. None when there is none."""
-    most_first = sorted(run.logs, key=lambda one: -len(one.record.windows))
-    timed = {one.name: one for one in most_first if one.record.windows}
+    """Which log of the run to draw over time (?log=), logs before files of replies. None when none has windows."""
+    most_first = sorted(run.logs, key=lambda one: (bool(one.record.requests), -len(one.record.windows)))
+    timed = {one.name: one for one in most_first if len(one.record.windows) > 1}
     if len(timed) < 2:
         return next(iter(timed.values()), None)
     return timed[st.selectbox("Log", list(timed), key="log", bind="query-params", width=420)]

@@ -57,6 +57,11 @@ def log_points(log: Import) -> list[dict[str, Any]]:
     return [point for point in records(frame) if not point["warmup"]]
 
 
+def point_of(log: Import) -> str:
+    """What a point of `log_points` is: a file of replies has one for each request, a log one for each line."""
+    return "request" if log.record.requests else "window"
+
+
 def records(frame: Any) -> list[dict[str, Any]]:
     """Rows of a data frame as plain Python values; a number that is none (NaN, NA) is None."""
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")

@@ -62,6 +62,31 @@ def test_diagnose_of_files_needs_no_store(process, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+def test_temperature_is_said_for_files(eagle3dash, tmp_path):
+    log = DEMO / "story-as-served" / "server"
+    found = document(eagle3dash("diagnose", "--log", log, "--temperature", "0.7", "--json"))
+    assert found["acceptance"]["temperature"] == 0.7
+    assert "0.7 (by the run's settings)" in found["acceptance"]["text"]
+    refused = eagle3dash("diagnose", "--log", log, "--temperature", "-1")
+    assert refused.returncode == 2 and "temperature is -1.0" in refused.stderr
+
+
+def test_a_run_keeps_what_is_said_of_it(eagle3dash, tmp_path):
+    where = ("--store", tmp_path / "store")
+    eagle3dash("import", DEMO / "story-as-served" / "server" / "server.log", "--run", "mine", *where)
+    assert eagle3dash("settings", "mine", *where).stdout == "no settings\n"
+    assert document(eagle3dash("settings", "mine", "--temperature", "0.7", "--expected", "0.5", *where, "--json")) == {
+        "expected": 0.5,
+        "temperature": 0.7,
+    }
+    assert document(eagle3dash("diagnose", "mine", *where, "--json"))["acceptance"]["temperature"] == 0.7
+    told = eagle3dash("diagnose", "mine", "--temperature", "1", *where)
+    assert told.returncode == 2 and "settings mine --temperature" in told.stderr
+    assert eagle3dash("settings", "mine", "--unset", "expected", "temperature", *where).stdout == "no settings\n"
+    assert document(eagle3dash("diagnose", "mine", *where, "--json"))["acceptance"]["temperature"] is None
+    assert eagle3dash("settings", "nobody", *where).returncode == 2
+
+
 def test_replay_sweep_and_features(eagle3dash, demo_store):
     where = ("--store", demo_store, "--json")
     replay = document(eagle3dash("replay", "story-as-served", "--capture", "training", "--states", "2,15,27", *where))
