@@ -15,9 +15,9 @@ panels.show(compare.numbers([(run.name, overview.numbers_of(run, known.get(run.n
 served = compare.run_series([run.name for run in runs], [views.served_of(run) or {} for run in runs])
 left, right = st.columns(2)
 with left:
-    panels.show(acceptance.histogram(served, steps), "histogram")
+    panels.show(acceptance.histogram(served, steps, "served"), "histogram")
 with right:
-    panels.show(acceptance.by_position(served, steps, "survival"), "survival")
+    panels.show(acceptance.by_position(served, steps, "survival", "served"), "survival")
 st.subheader("Settings", anchor=False)
 only = st.toggle("Only differences", value=True, key="differences", bind="query-params")
 panels.table(views.differences(runs, only), "These runs have the same settings.", "settings")

@@ -52,9 +52,11 @@ def by_role(role: str, numbers: dict[str, Any]) -> Series:
     return Series(ROLES[role].label, ROLES[role], numbers)
 
 
-def histogram(series: Sequence[Series], steps: int) -> Chart:
-    """Share of rounds by accept length, 1 .. K+1, one bar a source. Histogram index = num_accepted, bonus not counted."""
-    fig, rows = figure("Accept length of a round"), []
+def histogram(series: Sequence[Series], steps: int, of: str = "") -> Chart:
+    """Share of rounds by accept length, 1 .. K+1, one bar a source. Histogram index = num_accepted, bonus not counted.
+
+    of: what all series are, where their labels do not say it ("served")."""
+    fig, rows = figure(_title(of, "accept length of a round")), []
     for one in series:
         counts = one.numbers.get("histogram")
         if not counts:
@@ -81,8 +83,17 @@ def histogram(series: Sequence[Series], steps: int) -> Chart:
     if not rows:
         fig.update_yaxes(range=[0, 1])
         nothing(fig, "no data: no source tells the accepted tokens of single rounds")
-    caption = " ".join(_histogram_sentence(one) for one in series)
+    caption = _told(of, [_histogram_sentence(one) for one in series])
     return Chart("accept-length", fig, caption, f"Bar chart of tokens per round. {caption}", tuple(rows))
+
+
+def _title(of: str, text: str) -> str:
+    whole = f"{of} {text}".strip()
+    return whole[:1].upper() + whole[1:]
+
+
+def _told(of: str, sentences: Sequence[str]) -> str:
+    return " ".join([f"As {of}."] * bool(of) + list(sentences))
 
 
 def _opening(one: Series) -> str:
@@ -104,9 +115,9 @@ def _histogram_sentence(one: Series) -> str:
     )
 
 
-def by_position(series: Sequence[Series], steps: int, value: str = "survival") -> Chart:
-    """survival or alpha at each position of the chain, 0 .. K-1, between 0 and 1."""
-    fig, rows = figure(NAMES[value][:1].upper() + NAMES[value][1:]), []
+def by_position(series: Sequence[Series], steps: int, value: str = "survival", of: str = "") -> Chart:
+    """survival or alpha at each position of the chain, 0 .. K-1, between 0 and 1. of: as in `histogram`."""
+    fig, rows = figure(_title(of, NAMES[value])), []
     for one in series:
         values = one.numbers.get(value)
         if not values:
@@ -128,7 +139,7 @@ def by_position(series: Sequence[Series], steps: int, value: str = "survival") -
     fig.update_yaxes(title=value, tickformat=".0%", range=[0, 1.04])
     if not rows:
         nothing(fig)
-    caption = " ".join(_position_sentence(one, value) for one in series)
+    caption = _told(of, [_position_sentence(one, value) for one in series])
     return Chart(value, fig, caption, f"Line chart of {value} by position. {caption}", tuple(rows))
 
 

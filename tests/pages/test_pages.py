@@ -2,14 +2,17 @@
 
 import json
 import re
+import shutil
 
 import pytest
 from demo_runs import ANSWERED, ROOT, UNASKED
 
+from eagle3dash.jobs.imports import bring_in
+from eagle3dash.store import Store
 from eagle3dash.web import state
 
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
-OF_A_RUN = ["acceptance", "diagnosis", "features", "layers"]
+OF_A_RUN = ["acceptance", "diagnosis", "drafter", "features", "imports", "layers"]
 
 
 def charts(app):
@@ -58,10 +61,21 @@ def test_demo_not_asked_yet_offers_to_ask(page, visit, demo_store):
 
 
 @pytest.mark.parametrize("page", OF_A_RUN)
-def test_a_run_that_does_not_exist_in_the_url_is_ignored(page, visit, demo_store):
-    app = visit(page, run="<b>no such run</b>")
+def test_a_link_to_a_run_that_is_not_there_never_shows_another(page, visit, demo_store):
+    app = visit(page, run="<b>nosuch</b>")
     assert not app.exception
-    assert app.selectbox(key="run").value in (ANSWERED, UNASKED)
+    assert [error.value.replace("\\", "") for error in app.error] == ["There is no run **<b>nosuch</b>**."]
+    assert not charts(app) and not app.selectbox and not app.metric and not app.dataframe
+    assert len(app.get("page_link")) == 1
+
+
+def test_a_link_to_a_deleted_run_says_where_to_bring_it_back(visit, demo_store):
+    state.store().delete_run(UNASKED)
+    try:
+        assert "It was deleted; the overview can bring it back" in texts(visit("diagnosis", run=UNASKED))
+        assert "It was deleted" in texts(visit("compare", runs=[ANSWERED, UNASKED]))
+    finally:
+        state.store().restore_run(UNASKED)
 
 
 def test_diagnosis_names_the_states(visit, demo_store):
@@ -120,6 +134,27 @@ def test_compare_shows_only_differences_unless_asked(visit, demo_store):
     every = visit("compare", differences="false").dataframe[-1].value
     assert 0 < len(few) < len(every)
     assert (few[ANSWERED] != few[UNASKED]).all()
+
+
+def test_compare_of_runs_that_are_not_there_shows_no_others(visit, demo_store):
+    app = visit("compare", runs=["nosuch", ANSWERED, "a,b"])
+    assert [error.value for error in app.error] == ["There is no run **nosuch**.", "There is no run **a,b**."]
+    assert not charts(app) and not app.dataframe
+
+
+def test_compare_begins_with_runs_that_share_files_and_says_what_it_shows(visit, demo_folder, use_store, tmp_path):
+    copy = shutil.copytree(demo_folder, tmp_path / "store")
+    with Store.open(copy) as store:
+        bring_in(store, [ROOT / "tests" / "golden" / "safeai-base"], "newest")
+    use_store(copy)
+    app = visit("compare")
+    assert set(app.multiselect(key="runs").value) == {ANSWERED, UNASKED}
+    assert "Both have the same target, training capture." in texts(app)
+    titles = [chart["layout"]["title"]["text"] for chart in charts(app)]
+    assert titles[1] == "Served accept length of a round" and titles[2].startswith("Served survival")
+    other = visit("compare", runs=["newest", ANSWERED])
+    assert other.multiselect(key="runs").value == ["newest", ANSWERED]
+    assert "no file in common" in texts(other)
 
 
 def test_overview_says_which_run_is_ill(visit, demo_store):
