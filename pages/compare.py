@@ -3,11 +3,12 @@
 import streamlit as st
 
 from eagle3dash.charts import acceptance, compare
-from eagle3dash.web import asking, overview, panels, pickers, views
+from eagle3dash.web import asking, glossary, overview, panels, pickers, views
 
 panels.title(
     "What differs between these runs?", "The same numbers on the same axes, and the settings that are not the same."
 )
+glossary.words(*glossary.NUMBERS, "position", "survival", "d2t")
 runs = pickers.runs()
 known = asking.ask(overview.diagnoses(runs), "Diagnose the runs that have no verdict yet")
 steps = overview.most_steps(runs)

@@ -5,6 +5,7 @@ Draws what `formats.engines` and the record say; decides nothing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -29,6 +30,7 @@ OUTCOME = {
 SAID = {"same": "{}", "depends": "{}, if set right", "differs": "not {}", "stops": "stops"}
 USES = {"contradicting": 0, "missing": 0, "used": 1, "unused": 1, "ignored": 2}
 LONG = 600
+KEPT = re.compile(r"\] \S+|HF\\\[[^\]]*\]|\S+ to \S+")  # an icon and its word, a list of states, a range of versions
 
 
 def record(run: Run) -> Drafter:
@@ -58,9 +60,9 @@ def engines(run: Run, drafter: Drafter, proof: Proof) -> None:
     names, every = [_title(column, mine) for column in made], [f"{OUTCOME[c.outcome]} **{_said(c)}**" for c in made]
     lines = [{"concern": "**In all**", "the file": "", **dict(zip(names, every, strict=True))}]
     for concern, cells in portability.rows(made):
-        texts = [f"{OUTCOME[cell.outcome]} {safe(cell.text, LONG)}" for cell in cells]
+        texts = [_whole(f"{OUTCOME[cell.outcome]} {safe(cell.text, LONG)}") for cell in cells]
         held = next((cell.drafter for cell in cells if cell.drafter), "")
-        lines.append({"concern": concern, "the file": safe(held), **dict(zip(names, texts, strict=True))})
+        lines.append({"concern": concern, "the file": _whole(safe(held)), **dict(zip(names, texts, strict=True))})
     st.table(lines, border="horizontal", hide_index=True)
     known = "" if layers else " The number of the target's layers, N, is not known: add the target to the run."
     shown = "what replays show" if proof.states else "what its config says"
@@ -68,6 +70,11 @@ def engines(run: Run, drafter: Drafter, proof: Proof) -> None:
         f"Compared with {shown}. Versions between those named behave like the one before, as far as is known.{known}"
     )
     _changes(made, mine)
+
+
+def _whole(text: str) -> str:
+    """Text whose short parts stay in one line, so that on a narrow screen the table scrolls instead of crumbling."""
+    return KEPT.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
 
 
 def _said(column: Column) -> str:
@@ -81,7 +88,7 @@ def _own(run: Run, drafter: Drafter, layers: int | None, proof: Proof) -> list[C
 
 
 def _title(column: Column, mine: list[Column]) -> str:
-    return f"{column.engine} {column.versions}{' · this run' if column in mine else ''}"
+    return f"{column.engine} {_whole(column.versions)}{' · this run' if column in mine else ''}"
 
 
 def _changes(made: list[Column], mine: list[Column]) -> None:

@@ -52,7 +52,9 @@ def inventory() -> None:
 
 def _file(run: Run, item: Import) -> None:
     role = f", {item.record.role}" if isinstance(item.record, Capture) and item.record.role else ""
-    label = f"**{item.kind}{role}** · {safe(item.name, 60)} · {safe(facts.summary(item.record), 120)}"
+    told = facts.summary(item.record)
+    known = item.name in (item.kind, getattr(item.record, "role", None)) or told.startswith(item.name)
+    label = f"**{item.kind}{role}** · " + ("" if known else f"{safe(item.name, 60)} · ") + safe(told, 120)
     flag = f" · :orange[:material/warning: {len(item.problems)}]" if item.problems else ""
     with st.expander(label + flag, icon=ICONS[item.kind]):
         for problem in item.problems:

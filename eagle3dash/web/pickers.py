@@ -12,6 +12,7 @@ from eagle3dash.web import asking, paths, state, views
 from eagle3dash.web.words import safe
 
 MOST = 4  # runs side by side
+A_PAGE = 20  # runs on a page of the overview
 
 
 def empty(message: str) -> None:
@@ -21,7 +22,11 @@ def empty(message: str) -> None:
 
 
 def offer(message: str) -> None:
-    """What to add, and the demo."""
+    """What to add, and the demo; while it is loading, that."""
+    if asking.demo_under_way():
+        st.info("The demo is being loaded: two runs, the founding story as it was served and as it was fixed. They appear "
+                "here by themselves, with their diagnosis.", icon=":material/hourglass_top:")  # fmt: skip
+        return
     with st.container(border=True):
         st.markdown(f"**{message}**")
         st.markdown(
@@ -156,6 +161,16 @@ def filtered_runs() -> list[Run]:
         chosen = st.pills("Tags", tags, selection_mode="multi", key="tags", bind="query-params") if tags else []
     words = (wanted or "").lower().split()
     return [one for one in there if set(chosen) <= set(one.tags) and all(word in _text(one) for word in words)]
+
+
+def page(runs: list[Run]) -> list[Run]:
+    """Those of one page of a long list (?page=)."""
+    pages = -(-len(runs) // A_PAGE)
+    if pages < 2:
+        return runs
+    number = st.pagination(pages, key="page", bind="query-params")
+    st.caption(f"{len(runs):,} runs, {A_PAGE} a page")
+    return runs[(number - 1) * A_PAGE : number * A_PAGE]
 
 
 def _text(run: Run) -> str:

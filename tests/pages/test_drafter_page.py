@@ -44,7 +44,7 @@ def words(app):
 
 def column(table, start):
     name = next(name for name in table.columns if name.startswith(start))
-    return {row["concern"]: row[name].replace("\\", "") for _, row in table.iterrows()}
+    return {row["concern"]: row[name].replace("\\", "").replace("\u00a0", " ") for _, row in table.iterrows()}
 
 
 def test_the_demo(visit, demo_store):

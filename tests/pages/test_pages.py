@@ -168,9 +168,43 @@ def test_overview_finds_by_name(visit, demo_store):
     assert UNASKED in shown and ANSWERED not in shown
 
 
+def test_overview_of_many_runs_has_pages(visit, use_store, tmp_path):
+    log = ROOT / "data" / "demo" / "story-fixed" / "server" / "server.log"
+    with Store.open(tmp_path / "store") as store:
+        for n in range(45):
+            bring_in(store, [log], f"run {n:02d}")
+    use_store(tmp_path / "store")
+    first, last = texts(visit("overview")), texts(visit("overview", page="3"))
+    assert "45 runs, 20 a page" in first
+    assert [f"run {n:02d}" in first for n in (44, 25, 24, 0)] == [True, True, False, False]
+    assert [f"run {n:02d}" in last for n in (44, 5, 4, 0)] == [False, False, True, True]
+    assert "run 07" in texts(visit("overview", page="3", find="run 07"))  # fewer pages than the link asks for
+
+
+def test_the_overview_says_that_the_demo_is_loading(visit, empty_store):
+    store = state.store()
+    job = store.add_job("demo", None, {}, "demo")
+    store.update_job(job, state="running")
+    app = visit("overview")
+    assert "The demo is being loaded" in texts(app)
+    assert not any(button.label == "Load the demo" for button in app.button)
+    store.update_job(job, state="cancelled")
+    assert any(button.label == "Load the demo" for button in visit("overview").button)
+
+
+def test_every_page_of_numbers_explains_its_words(visit, demo_store):
+    for page in ("overview", "acceptance", "compare", "drafter", "imports", "layers"):
+        told = texts(visit(page, run=ANSWERED))
+        assert "the large model that is served" in told, page
+    told = texts(visit("layers", run=ANSWERED))
+    assert "**HF[k]**: the target's hidden state after k of its layers" in told
+
+
 def test_imports_lists_what_was_inferred(visit, demo_store):
     app = visit("imports", run=ANSWERED)
     labels = " ".join(expander.label for expander in app.expander).replace("\\", "")
+    assert "drafter** · speculators" in labels and "capture, serving** · 8 texts" in labels  # no name twice
+    assert "log** · server.log · vllm" in labels
     assert all(kind in labels for kind in ("drafter", "capture, training", "capture, serving", "log", "target"))
     assert len(app.get("bidi_component")) == 1
 
