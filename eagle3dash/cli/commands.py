@@ -30,7 +30,7 @@ def serve(asked: Namespace) -> int:
     """Becomes the dashboard's server, which prints its address."""
     os.environ["EAGLE3DASH_STORE"] = str(asked.store.absolute())
     os.chdir(ROOT)
-    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", "app.py"])
+    os.execv(sys.executable, [sys.executable, "-m", "eagle3dash.web"])
 
 
 def demo(asked: Namespace) -> int:

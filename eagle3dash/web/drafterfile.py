@@ -30,7 +30,7 @@ OUTCOME = {
 SAID = {"same": "{}", "depends": "{}, if set right", "differs": "not {}", "stops": "stops"}
 USES = {"contradicting": 0, "missing": 0, "used": 1, "unused": 1, "ignored": 2}
 LONG = 600
-KEPT = re.compile(r"\] \S+|HF\\\[[^\]]*\]|\S+ to \S+")  # an icon and its word, a list of states, a range of versions
+KEPT = re.compile(r"(?:\] )?HF\\\[[^\]]*\]|\] \S+|\S+ to \S+")  # an icon and its word, states, versions
 
 
 def record(run: Run) -> Drafter:
