@@ -98,7 +98,7 @@ def _changes(made: list[Column], mine: list[Column]) -> None:
         return
     st.subheader("What to change", anchor=False)
     for column in asked:
-        with st.expander(f"**{_title(column, mine)}** · {_said(column)}", expanded=column in mine or len(asked) < 3):
+        with st.expander(f"**{_title(column, mine)}** · {_said(column)}", expanded=column in (mine or asked[:2])):
             st.markdown(safe(column.summary, 2 * LONG))
             st.markdown("\n".join(f"- {safe(change, LONG)}" for change in column.changes))
 

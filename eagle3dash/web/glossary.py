@@ -20,7 +20,8 @@ WORDS = {
     "K": "the most tokens that a round may draft",
     "per round": "over the rounds that a server would start: after a round the next one starts past what was accepted. "
     "What servers report",
-    "per row": "over every position of the text. What training reports. Always higher than per round, without any fault",
+    "per row": "over every position of the text. What training reports. Higher than per round where easy stretches "
+    "are long, and no fault",
     "position": "place in the draft, from 0",
     "replay": "the drafter run here, on captured states, step by step as a server runs it, greedily",
     "round": "one cycle of drafting and checking",

@@ -237,7 +237,7 @@ def test_what_replays_proved_overrides_the_config():
 
 
 def test_a_default_without_ids_is_compared_with_the_proof():
-    for engine, outcome in (("vllm", "differs"), ("sglang", "differs"), ("trtllm", "depends")):
+    for engine, outcome in (("vllm", "differs"), ("sglang", "differs"), ("trtllm", "differs")):
         found = serving(flat(), engine, None, 30, Proof((0, 2, 15)))[-1].cells["States fed to fc"]
         assert found.outcome == outcome and found.change, engine
     assert serving(flat(), "vllm", None, 30, Proof((2, 15, 27)))[-1].cells["States fed to fc"].outcome == "same"

@@ -152,6 +152,8 @@ def _by_setting(server: Server, drafter: Drafter, layers: int | None) -> Cell:
     if not drafter.states:
         alike = not drafter.layer_ids and drafter.spec.num_aux == 3
         return Cell("same" if alike else "depends", does, "", _means(drafter))
+    if 0 in drafter.states:
+        return Cell("differs", f"never HF[0]; {does}", setting(drafter.states, server.engine), _means(drafter))
     if layers and tuple(drafter.states) == (2, layers // 2, layers - 3):
         return Cell("same", does, "", _means(drafter))
     return Cell("depends", does, setting(drafter.states, server.engine), _means(drafter))
