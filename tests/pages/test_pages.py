@@ -193,7 +193,7 @@ def test_the_overview_says_that_the_demo_is_loading(visit, empty_store):
 
 
 def test_every_page_of_numbers_explains_its_words(visit, demo_store):
-    for page in ("overview", "acceptance", "compare", "drafter", "imports", "layers"):
+    for page in ("overview", "diagnosis", "acceptance", "compare", "drafter", "imports", "layers"):
         told = texts(visit(page, run=ANSWERED))
         assert "the large model that is served" in told, page
     told = texts(visit("layers", run=ANSWERED))
