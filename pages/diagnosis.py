@@ -5,12 +5,13 @@ import streamlit as st
 from eagle3dash.charts import waterfall
 from eagle3dash.charts.changes import changes
 from eagle3dash.jobs.questions import Question
-from eagle3dash.web import asking, cards, panels, pickers, reports
+from eagle3dash.web import asking, cards, glossary, panels, pickers, reports
 
 panels.title(
     "Where did the accepted tokens go?",
     "Four accept lengths on one scale; the drop between two neighbours locates the fault.",
 )
+glossary.words(*glossary.DIAGNOSIS)
 run = pickers.run()
 reading = pickers.reading(run)
 document = asking.answer(Question("diagnose", run.name, {"reading": reading}), "Diagnose this run")

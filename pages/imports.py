@@ -2,12 +2,13 @@
 
 import streamlit as st
 
-from eagle3dash.web import imports, inventory, panels
+from eagle3dash.web import glossary, imports, inventory, panels
 
 panels.title(
     "Which files belong to a run?",
     "Drafter, captures, logs, target: what each file is, is read from its content. The same content is stored once.",
 )
+glossary.words("aux states", "capture", "drafter", "HF[k]", "K", "slot", "target", "window")
 source = imports.source()
 if source is not None:
     imports.form(source)

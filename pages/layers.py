@@ -4,12 +4,13 @@ import streamlit as st
 
 from eagle3dash.charts import layers
 from eagle3dash.jobs.questions import Question
-from eagle3dash.web import asking, panels, pickers, views
+from eagle3dash.web import asking, glossary, panels, pickers, views
 
 panels.title(
     "Which layer combination fits the drafter?",
     "Each ordered choice of captured states through the drafter's fc; the one it was trained on stands out.",
 )
+glossary.words(*glossary.NUMBERS, "aux states", "HF[k]", "slot")
 run = pickers.run()
 role = pickers.capture(run)
 question = Question("sweep", run.name, {"capture": role, "reading": pickers.reading(run)})

@@ -123,6 +123,13 @@ class Tally:
             raise ValueError("only replays of the same rows can be paired")
         return found
 
+    def share_of(self, other: Tally) -> Interval | None:
+        """Its accepted draft tokens as a share of the other's, on the same counted rows; None where that accepts none."""
+        own, others = _joined(self._rows), _joined(other._rows)
+        if own.shape != others.shape or not np.array_equal(own[:, [0, 2]], others[:, [0, 2]]) or not others[:, 1].any():
+            return None
+        return interval(np.column_stack([own[:, 0], own[:, 1], others[:, 1]]), "rows")
+
     def likelier_than(self, other: Tally) -> Interval | None:
         """Mean by which the text's own tokens are likelier at step 0, nats per row, paired; None where the two can draft
         different tokens."""

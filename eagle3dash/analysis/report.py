@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eagle3dash.analysis.wording import NUMBERS, name_of, number, value
+from eagle3dash.analysis import telling
+from eagle3dash.analysis.wording import NUMBERS, by_engine, name_of, number, signed, spread, value
 
 LONGEST = 2400  # characters of one text
 MOST_ROWS = 40
+MOST_CHANGES = 12
 OUTCOMES = ("failed", "noted", "could not check", "passed")
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>$|~&]|:(?=//)|(?<=www)\.|^[#+=-]|(?<=^\d)[.)])")
 _NAMES = re.compile(r"([@#])(?=\w)")  # a mention of a person or of another ticket
@@ -42,12 +44,13 @@ class Section:
 def sections(document: dict[str, Any], about: dict[str, Any]) -> list[Section]:
     """The report of a `diagnose` document. about: run, made, settings, notes, files, versions (see `jobs.summary`)."""
     worst = next((f for f in document["findings"] if f["severity"] != "info"), None)
-    change = (f"What to change: {worst['fix']}",) if worst else ()
+    change = ("What to change:", by_engine(worst["fix"])) if worst else ()
     return [
         Section(f"Where the accepted tokens of {about['run']} went", (document["verdict"], *change), level=1),
         Section("Four numbers on one scale", _numbers(document), "waterfall"),
         Section("What was found", () if document["findings"] else ("No fault was found.",)),
-        *(_finding(finding) for finding in document["findings"]),
+        *(_finding(finding, finding is worst) for finding in document["findings"]),
+        *(_changes(role, rows) for role, rows in document["changes"].items() if rows),
         Section("More pictures", (), "more"),
         Section("What was checked", _checked(document)),
         Section("Settings of the run", (_pairs(about["settings"]), *((about["notes"],) if about["notes"] else ()))),
@@ -60,9 +63,10 @@ def _numbers(document: dict[str, Any]) -> tuple[Any, ...]:
     rows = []
     for name, (label, meaning) in NUMBERS.items():
         told = document["lengths"].get(name, {})
-        spread = f"{number(told['low'])} to {number(told['high'])}" if told.get("low") is not None else "no interval"
         count = next((f"{told[unit]:,} {unit}" for unit in ("rounds", "rows", "windows") if told.get(unit)), "")
-        rows.append((label, number(document["numbers"].get(name)), spread, count, meaning))
+        rows.append(
+            (label, number(document["numbers"].get(name)), spread(told.get("low"), told.get("high")), count, meaning)
+        )
     head = ("number", f"accept length (1 to {document['steps'] + 1}, bonus token included)", "95 %", "of", "what it is")
     told = [
         (NUMBERS[d["from"]][0], NUMBERS[d["to"]][0], number(d["tokens"]), ", ".join(d["explained_by"]) or "-", d["why"])
@@ -72,7 +76,33 @@ def _numbers(document: dict[str, Any]) -> tuple[Any, ...]:
     return Table(head, tuple(rows)), f"{document['acceptance']['text']}.", losses, tuple(document["notes"])
 
 
-def _finding(finding: dict[str, Any]) -> Section:
+def _changes(role: str, rows: Sequence[dict[str, Any]]) -> Section:
+    """The best of what was tried, the drafter unchanged, and what is declared or served."""
+    able = [row for row in rows if not row["on"] or row["clear"]]
+    shown = [
+        row
+        for at, row in enumerate(able)
+        if at < MOST_CHANGES or row["family"] == telling.BASELINE or row["marks"] or row["best"]
+    ]
+    head = ("change", "accept length per row", "95 %", "difference", "likelier (nats a row)", "outcome", "what it is")
+    lines = tuple(
+        (
+            row["name"],
+            number(row["row_accept_length"], 3),
+            spread(row["low"], row["high"], 3),
+            signed(row["difference"]),
+            signed(row["likelier"]),
+            row["outcome"],
+            telling.means(row),
+        )
+        for row in shown
+    )
+    table = Table(head, lines, len(rows) - len(shown))
+    title = f"What each change does, replayed on {role} features"
+    return Section(title, (telling.told(rows, role), table, f"{telling.COLUMNS}."), f"changes of {role}")
+
+
+def _finding(finding: dict[str, Any], told_above: bool) -> Section:
     blocks: list[Any] = [f"{finding['id']} ({finding['severity']})"]
     found = finding["evidence"]
     tables = {k: v for k, v in found.items() if isinstance(v, list) and v and isinstance(v[0], dict)}
@@ -81,7 +111,8 @@ def _finding(finding: dict[str, Any]) -> Section:
         head = tuple(dict.fromkeys(key for line in lines for key in line))
         shown = tuple(tuple(value(line.get(key)) for key in head) for line in lines[:MOST_ROWS])
         blocks += [f"{name_of(name)}:", Table(tuple(map(name_of, head)), shown, max(len(lines) - MOST_ROWS, 0))]
-    return Section(finding["title"], (*blocks, f"What to change: {finding['fix']}"), level=3)
+    change = ("What to change stands at the top.",) if told_above else ("What to change:", by_engine(finding["fix"]))
+    return Section(finding["title"], (*blocks, *change), level=3)
 
 
 def _checked(document: dict[str, Any]) -> tuple[Any, ...]:

@@ -124,7 +124,7 @@ def _requests(logs: Sequence[Log]) -> dict[str, Any] | None:
 
 def _counters(logs: Sequence[Log]) -> dict[str, Any] | None:
     """Totals of metrics endpoints. A difference already taken by the reader comes as one window that is not cumulative."""
-    texts = [log for log in logs if _is_metrics(log)]
+    texts = [log for log in logs if is_metrics(log)]
     parts, since_start = [], False
     for log in texts:
         differences = [w for w in log.windows if not w.cumulative and not w.warmup]
@@ -136,12 +136,13 @@ def _counters(logs: Sequence[Log]) -> dict[str, Any] | None:
 
 def _windows(logs: Sequence[Log]) -> dict[str, Any] | None:
     # a log of requests has a window for each: no log line, and counted above
-    lines = [w for log in logs if not _is_metrics(log) and not log.requests for w in log.windows if not w.warmup]
+    lines = [w for log in logs if not is_metrics(log) and not log.requests for w in log.windows if not w.warmup]
     kept = one_tensor_rank([w for w in lines if not w.cumulative] or lines[-1:])
     return _pool("windows", f"{len(kept)} log windows, weighted by {_weight_name(kept)}", kept, steps_of(logs))
 
 
-def _is_metrics(log: Log) -> bool:
+def is_metrics(log: Log) -> bool:
+    """Snapshots of a metrics endpoint: totals, or their difference; no log lines."""
     return "prometheus" in log.format or "metrics" in log.format
 
 

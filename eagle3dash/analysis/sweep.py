@@ -61,11 +61,13 @@ def contenders(tallies: Mapping[Choice, Tally], always: Iterable[Choice] = (), m
 def document(
     capture: str, labels: Sequence[Any], tallies: Mapping[Choice, Tally], exact: Collection[Choice], steps: int
 ) -> dict[str, Any]:
-    """The `sweep` document: one row a choice, best first. Those not in `exact` were ranked on a sample only."""
+    """The `sweep` document: one row a choice, best first. Those not in `exact` were ranked on a sample only. behind: the
+    leader's tokens per row minus its own; kept: its accepted tokens as a share of the leader's; both on the same rows."""
     order = sorted(tallies, key=lambda choice: (-_mean(tallies[choice]), choice))
     rows = [_row(choice, labels, tallies[choice], choice in exact) for choice in order]
     for choice, row in zip(order, rows, strict=True):
         row["behind"] = _behind(tallies[order[0]], tallies[choice])
+        row["kept"] = row["behind"] and _told(tallies[choice].share_of(tallies[order[0]]))
     tied = [choice for choice, row in zip(order, rows, strict=True) if _tied(row, rows[0])]
     likeliest = max(tied, key=lambda choice: _likelihood(tallies[choice]), default=None)
     for choice, row in zip(order, rows, strict=True):
@@ -79,6 +81,11 @@ def as_good(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     tied = [row for row in rows if _tied(row, rows[0])]
     able = [row for row in tied if not (row.get("less_likely") and _less(row["less_likely"]))]
     return sorted(able, key=lambda row: (row.get("less_likely") or {}).get("mean") or 0.0)
+
+
+def as_many(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows of the document that are not clearly behind the leader in accepted tokens, in their order."""
+    return [row for row in rows if _tied(row, rows[0])]
 
 
 def _tied(row: Mapping[str, Any], leader: Mapping[str, Any]) -> bool:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+ENGINE_STARTS = re.compile(r"(?<=[.;])\s+(?=(?:vLLM|SGLang|TensorRT-LLM|llama\.cpp|Or)\b)")
+EXACT = 12  # significant digits: what is beyond them is an accident of binary arithmetic
 LENGTH = {"accept_length", "low", "high"}
 NUMBERS = {  # the four numbers (and the step from per row to per round): name, what it is
     "expected": ("expected", "what the training run's own validation accuracy promises, per row"),
@@ -15,8 +19,29 @@ NUMBERS = {  # the four numbers (and the step from per row to per round): name, 
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """1.77, or "no data"."""
-    return "no data" if value is None else f"{value:,.{digits}f}"
+    """1.77, or "no data". Halves are rounded up, as people do: 1.985 is 1.99 whatever its binary digits are."""
+    if value is None or value != value:
+        return "no data"
+    if abs(value) in (0.0, float("inf")):
+        return f"{value:,.{digits}f}"
+    told = Decimal(f"{value:.{EXACT}g}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return f"{told:,f}" if told else f"{0.0:.{digits}f}"  # no minus before a zero
+
+
+def signed(value: float | None, digits: int = 3) -> str:
+    """+0.003, −0.940, or "no data"."""
+    told = number(value, digits)
+    return told.replace("-", "−") if value is None or told.startswith("-") else f"+{told}"
+
+
+def spread(low: float | None, high: float | None, digits: int = 2) -> str:
+    """1.29 to 2.20, or "no interval"."""
+    return "no interval" if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
+
+
+def by_engine(fix: str) -> tuple[str, ...]:
+    """What to change, a sentence for each engine that it names."""
+    return tuple(ENGINE_STARTS.split(fix))
 
 
 def value(found: Any) -> str:
@@ -42,7 +67,7 @@ def length(found: dict[str, Any]) -> str:
     """1.75 (95 %: 1.29 to 2.20), 736 rounds: an accept length as one thing, whatever else is told of it."""
     known = number(found["accept_length"])
     if found["low"] is not None:
-        known += f" (95 %: {number(found['low'])} to {number(found['high'])})"
+        known += f" (95 %: {spread(found['low'], found['high'])})"
     counted = [f"{found[name]:,} {name}" for name in ("rounds", "rows") if found.get(name) is not None]
     return ", ".join([known, *counted])
 

@@ -32,6 +32,10 @@ NAMES = {
     "survival": "survival: this position and all before it accepted",
     "alpha": "alpha: accepted, given that all before it were",
 }
+POINTS = {  # what a point over time is -> in the legend, the title, the axis without times
+    "window": ("a log window", "Served accept length over time", "line of the log"),
+    "request": ("a request", "Served accept length of each request", "line of the file: requests in its order"),
+}
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,11 @@ def by_role(role: str, numbers: dict[str, Any]) -> Series:
     return Series(ROLES[role].label, ROLES[role], numbers)
 
 
-def histogram(series: Sequence[Series], steps: int) -> Chart:
-    """Share of rounds by accept length, 1 .. K+1, one bar a source. Histogram index = num_accepted, bonus not counted."""
-    fig, rows = figure("Accept length of a round"), []
+def histogram(series: Sequence[Series], steps: int, of: str = "") -> Chart:
+    """Share of rounds by accept length, 1 .. K+1, one bar a source. Histogram index = num_accepted, bonus not counted.
+
+    of: what all series are, where their labels do not say it ("served")."""
+    fig, rows = figure(_title(of, "accept length of a round")), []
     for one in series:
         counts = one.numbers.get("histogram")
         if not counts:
@@ -77,8 +83,17 @@ def histogram(series: Sequence[Series], steps: int) -> Chart:
     if not rows:
         fig.update_yaxes(range=[0, 1])
         nothing(fig, "no data: no source tells the accepted tokens of single rounds")
-    caption = " ".join(_histogram_sentence(one) for one in series)
+    caption = _told(of, [_histogram_sentence(one) for one in series])
     return Chart("accept-length", fig, caption, f"Bar chart of tokens per round. {caption}", tuple(rows))
+
+
+def _title(of: str, text: str) -> str:
+    whole = f"{of} {text}".strip()
+    return whole[:1].upper() + whole[1:]
+
+
+def _told(of: str, sentences: Sequence[str]) -> str:
+    return " ".join([f"As {of}."] * bool(of) + list(sentences))
 
 
 def _opening(one: Series) -> str:
@@ -100,9 +115,9 @@ def _histogram_sentence(one: Series) -> str:
     )
 
 
-def by_position(series: Sequence[Series], steps: int, value: str = "survival") -> Chart:
-    """survival or alpha at each position of the chain, 0 .. K-1, between 0 and 1."""
-    fig, rows = figure(NAMES[value][:1].upper() + NAMES[value][1:]), []
+def by_position(series: Sequence[Series], steps: int, value: str = "survival", of: str = "") -> Chart:
+    """survival or alpha at each position of the chain, 0 .. K-1, between 0 and 1. of: as in `histogram`."""
+    fig, rows = figure(_title(of, NAMES[value])), []
     for one in series:
         values = one.numbers.get(value)
         if not values:
@@ -124,7 +139,7 @@ def by_position(series: Sequence[Series], steps: int, value: str = "survival") -
     fig.update_yaxes(title=value, tickformat=".0%", range=[0, 1.04])
     if not rows:
         nothing(fig)
-    caption = " ".join(_position_sentence(one, value) for one in series)
+    caption = _told(of, [_position_sentence(one, value) for one in series])
     return Chart(value, fig, caption, f"Line chart of {value} by position. {caption}", tuple(rows))
 
 
@@ -141,33 +156,36 @@ def _position_sentence(one: Series, value: str) -> str:
     return f"{label}: {percent(first)} at position 0" + (f", {percent(end)} at position {last}." if last else ".")
 
 
-def over_time(windows: Sequence[dict[str, Any]], steps: int, references: Sequence[Series] = ()) -> Chart:
-    """Accept length of each log window in order, with the replayed means as level lines.
+def over_time(
+    windows: Sequence[dict[str, Any]], steps: int, references: Sequence[Series] = (), of: str = "window"
+) -> Chart:
+    """Accept length of each log window ("window") or of each reply ("request") in order, with the replayed means as lines.
 
-    windows: dicts with position (line or bucket), accept_length, and if known time, rounds.
+    windows: dicts with line, accept_length, and if known time, rounds, windows (how many a point stands for).
     """
-    fig, look = figure("Served accept length over time"), ROLES["served"]
+    point, title, place = POINTS[of]
+    fig, look = figure(title), ROLES["served"]
     known = [w for w in windows if w.get("accept_length") is not None]
     timed = bool(known) and all(w.get("time") for w in known)
     x = [w["time"] if timed else w["line"] for w in known]
     fig.add_scatter(
         x=x,
         y=[w["accept_length"] for w in known],
-        name="served, a log window",
+        name=f"served, {point}",
         **line_style(look),
         mode="lines+markers" if len(known) <= 300 else "lines",
         customdata=[[w.get("line"), _rounds(w.get("rounds"))] for w in known],
         hovertemplate="%{x}<br>accept length %{y:.3f}, %{customdata[1]}<br>line %{customdata[0]}<extra></extra>",
     )
     _levels(fig, references)
-    fig.update_xaxes(title="time of the log line" if timed else "line of the log")
+    fig.update_xaxes(title="time of the log line" if timed else place)
     fig.update_yaxes(**accept_axis(steps))
     if not known:
         nothing(fig, "no data: no log of this run has acceptance over time")
-    caption = _time_sentence([w["accept_length"] for w in known])
+    caption = _time_sentence(known, of)
     keep = ("line", "time", "accept_length", "rounds", "acceptance_rate", "throughput")
     rows = tuple({key: w[key] for key in keep if key in w} for w in windows)
-    return Chart("accept-length-over-time", fig, caption, f"Line chart over time. {caption}", rows)
+    return Chart("accept-length-over-time", fig, caption, f"Line chart. {title}. {caption}", rows)
 
 
 def _levels(fig: go.Figure, references: Sequence[Series]) -> None:
@@ -184,14 +202,16 @@ def _levels(fig: go.Figure, references: Sequence[Series]) -> None:
             )
 
 
-def _time_sentence(lengths: list[float]) -> str:
-    if not lengths:
-        return "No log window of this run tells an accept length."
+def _time_sentence(known: Sequence[dict[str, Any]], of: str) -> str:
+    if not known:
+        return f"No {of} of this run tells an accept length."
+    lengths = [w["accept_length"] for w in known]
     if len(lengths) == 1:
-        return f"One window: accept length {number(lengths[0])}."
-    third = max(1, len(lengths) // 3)
+        return f"One {of}: accept length {number(lengths[0])}."
+    third, many = max(1, len(lengths) // 3), sum(w.get("windows") or 1 for w in known)
     first, last = sum(lengths[:third]) / third, sum(lengths[-third:]) / third
+    drawn = "" if many == len(lengths) else f", drawn as {len(lengths):,} points,"
     return (
-        f"{len(lengths):,} windows between {number(min(lengths))} and {number(max(lengths))}; "
+        f"{many:,} {of}s{drawn} between {number(min(lengths))} and {number(max(lengths))}; "
         f"first third {number(first)}, last third {number(last)} on average."
     )

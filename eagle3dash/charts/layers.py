@@ -1,6 +1,7 @@
 """Which layer combination fits: a bar with its interval for each ordered choice of states, best first.
 
-Takes the `rows` of the command line's `sweep` JSON; knows no replay.
+Takes the `rows` of the command line's `sweep` JSON; knows no replay. Labels stand above the bars, so that a narrow page
+leaves room for them.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eagle3dash.charts.theme import ROLES, Chart, accept_axis, bar_style, figure, nothing, number, plain
+from eagle3dash.analysis.sweep import as_good, as_many
+from eagle3dash.charts.theme import ROLES, Chart, accept_axis, bar_style, figure, label_above, nothing, number, plain
 
 MARKS = {"trained": "◆ trained", "served": "▲ served", "both": "◆▲ trained and served"}
+HEIGHT = 36  # of a bar with its label
 
 
 def name_of(states: Sequence[Any]) -> str:
@@ -27,37 +30,37 @@ def combinations(
 ) -> Chart:
     """Bars of row_accept_length with low..high; the trained and the served combination stand out by text and fill."""
     marks = [_mark(row["states"], trained, served) for row in rows]
-    fig = figure("Accept length of each layer combination, per row", 120 + 24 * max(3, len(rows)))
+    fig = figure("Accept length of each layer combination", 108 + HEIGHT * max(3, len(rows)))
     for kind in ("", "trained", "served", "both"):
         chosen = [at for at, mark in enumerate(marks) if mark == kind]
         if chosen:
             _bars(fig, [rows[at] for at in chosen], chosen, kind, role)
-    labels = [
-        plain(name_of(row["states"])) + (f"  <b>{MARKS[mark]}</b>" if mark else "")
-        for row, mark in zip(rows, marks, strict=True)
-    ]
-    fig.update_yaxes(
-        tickmode="array", tickvals=list(range(len(rows))), ticktext=labels, range=[max(len(rows), 3) - 0.5, -0.5]
-    )
-    fig.update_xaxes(**accept_axis(steps))
-    fig.update_layout(showlegend=False, barmode="overlay", bargap=0.3)
+    for at, (row, mark) in enumerate(zip(rows, marks, strict=True)):
+        label_above(fig, at, plain(name_of(row["states"])), MARKS.get(mark, ""))
+    fig.update_yaxes(visible=False, range=[max(len(rows), 3) - 0.5, -0.6])
+    fig.update_xaxes(**accept_axis(steps, "accept length per row"))
+    fig.update_layout(showlegend=False, barmode="overlay")
     if not rows:
         nothing(fig)
     caption = _sentence(rows, trained, served)
-    table = tuple(
-        {
-            "rank": at + 1,
-            "states": name_of(row["states"]),
-            "mark": mark,
-            "row_accept_length": row.get("row_accept_length"),
-            "low": row.get("low"),
-            "high": row.get("high"),
-            "accept_length": row.get("accept_length"),
-            "exact": row.get("exact"),
-        }
-        for at, (row, mark) in enumerate(zip(rows, marks, strict=True))
-    )
+    table = tuple(_columns(at, row, mark) for at, (row, mark) in enumerate(zip(rows, marks, strict=True)))
     return Chart("layer-combinations", fig, caption, f"Bar chart. {caption}", table)
+
+
+def _columns(at: int, row: dict[str, Any], mark: str) -> dict[str, Any]:
+    behind, less = row.get("behind") or {}, row.get("less_likely") or {}
+    return {
+        "rank": at + 1,
+        "states": name_of(row["states"]),
+        "mark": mark,
+        **{name: row.get(name) for name in ("row_accept_length", "low", "high")},
+        **{f"behind_{name}" if name != "mean" else "behind": behind.get(name) for name in ("mean", "low", "high")},
+        "log_likelihood": row.get("log_likelihood"),
+        **{f"less_likely_{name}" if name != "mean" else "less_likely": less.get(name) for name in ("mean", "low", "high")},
+        "accept_length": row.get("accept_length"),
+        "rows": row.get("rows"),
+        "exact": row.get("exact"),
+    }
 
 
 def _mark(states: Sequence[Any], trained: Sequence[Any] | None, served: Sequence[Any] | None) -> str:
@@ -73,6 +76,8 @@ def _bars(fig: Any, rows: list[dict[str, Any]], places: list[int], kind: str, ro
         y=places,
         x=[None if v is None else v - 1 for v in values],
         base=1,
+        width=0.36,
+        offset=0.02,
         orientation="h",
         marker={**style, "opacity": 1 if kind else 0.45},
         error_x={
@@ -94,13 +99,24 @@ def _gap(high: float | None, low: float | None) -> float:
 
 
 def _hover(row: dict[str, Any]) -> str:
-    rows = f"<br>{row['rows']:,} rows" if row.get("rows") else ""
     how = "every row" if row.get("exact") else "a sample of rows"
-    return (
-        f"states {plain(name_of(row['states']))}<br>per row {number(row.get('row_accept_length'), 4)} "
-        f"(95 %: {number(row.get('low'), 3)} to {number(row.get('high'), 3)}), {how}{rows}"
-        f"<br>per round {number(row.get('accept_length'), 4)}"
-    )
+    lines = [
+        f"states {plain(name_of(row['states']))}",
+        f"per row {number(row.get('row_accept_length'), 4)} (95 %: {_spread(row)}), {how}",
+        f"per round {number(row.get('accept_length'), 4)}",
+    ]
+    if row.get("behind"):
+        lines.insert(
+            2, f"{number(row['behind']['mean'], 3)} behind the first on the same rows (95 %: {_spread(row['behind'])})"
+        )
+    if (row.get("less_likely") or {}).get("mean") is not None:
+        less = row["less_likely"]
+        lines.append(f"text's own tokens {number(less['mean'], 3)} nats a row less likely (95 %: {_spread(less)})")
+    return "<br>".join([*lines, f"{row['rows']:,} rows"] if row.get("rows") else lines)
+
+
+def _spread(found: dict[str, Any]) -> str:
+    return f"{number(found.get('low'), 3)} to {number(found.get('high'), 3)}"
 
 
 def _sentence(rows: Sequence[dict[str, Any]], trained: Sequence[Any] | None, served: Sequence[Any] | None) -> str:
@@ -110,8 +126,30 @@ def _sentence(rows: Sequence[dict[str, Any]], trained: Sequence[Any] | None, ser
     text = f"Best: {name_of(best['states'])} with {number(best.get('row_accept_length'))} tokens per row"
     if len(rows) > 1:
         text += f", the next {name_of(rows[1]['states'])} with {number(rows[1].get('row_accept_length'))}"
+    text += _alike(rows)
     for word, states in (("Trained", trained), ("Served", served)):
         rank = next((at for at, row in enumerate(rows) if states is not None and list(row["states"]) == list(states)), None)
         if rank is not None:
             text += f". {word}: {name_of(states)} is number {rank + 1} with {number(rows[rank].get('row_accept_length'))}"
-    return text + "."
+    return text + ". Intervals are 95 %, of each bar by itself; on the same rows differences are surer than they look."
+
+
+def _alike(rows: Sequence[dict[str, Any]]) -> str:
+    """What tokens and likelihood say of those that accept alike."""
+    if None in (rows[0].get("low"), rows[0].get("row_accept_length")):
+        return ""
+    many, good = as_many(rows), as_good(rows)
+    if len(many) < 2:
+        return ""
+    first, told = good[0], [row for row in many if row not in good]
+    text = f". Within chance {', '.join(name_of(row['states']) for row in many[:4])} accept alike"
+    if len(many) > 4:
+        text += f", and {len(many) - 4} more"
+    if told:
+        less = min(row["less_likely"]["mean"] for row in told)
+        others = name_of(told[0]["states"]) if len(told) == 1 else f"{len(told)} of them"
+        text += f"; likelihood tells {others} apart: with {name_of(first['states'])} the text's own tokens are likelier by "
+        text += f"{number(less)} nats a row" + (" or more" if len(told) > 1 else "")
+    if len(good) > 1:
+        text += f"; {' and '.join(name_of(row['states']) for row in good[:3])} are as good as each other"
+    return text

@@ -29,6 +29,11 @@ const options = {responsive: true, displaylogo: false, showSendToCloud: false,
                  modeBarButtonsToRemove: ["select2d", "lasso2d"]};
 for (const box of document.querySelectorAll(".chart")) {
   const figure = JSON.parse(document.getElementById(box.dataset.figure).textContent);
+  if (box.clientWidth < 520) {
+    figure.layout.font.size = 10;
+    figure.layout.title.font.size = 13;
+    for (const note of figure.layout.annotations || []) note.font = {...note.font, size: 10};
+  }
   Plotly.newPlot(box, figure.data, figure.layout, options);
 }
 """
@@ -40,6 +45,7 @@ h1 { font-size: 1.6rem } h2 { font-size: 1.25rem; margin-top: 2.5rem } h3 { font
 .verdict { border-left: 4px solid #8A8F98; padding: .5rem 1rem; background: #f6f8fa; font-weight: 600 }
 .error { border-color: #D55E00 } .warning { border-color: #E69F00 } .healthy { border-color: #009E73 }
 .wide { overflow-x: auto } table { border-collapse: collapse; margin: 1rem 0; font-size: .9rem }
+.many { min-width: 42rem } th, td:first-child { overflow-wrap: normal }
 td, th { border-bottom: 1px solid #d8dee4; padding: .3rem .7rem .3rem 0; text-align: left; vertical-align: top }
 figure { margin: 1.5rem 0 } figcaption, .note { color: #59636e; font-size: .9rem }
 @media print { .chart { break-inside: avoid } }
@@ -50,6 +56,9 @@ def page(document: dict[str, Any], about: dict[str, Any], more: Sequence[Chart] 
     """The whole file as text (about 5 MB, nearly all of it plotly.js). more: pictures besides the waterfall."""
     library = get_plotlyjs().replace("\r\n", "\n").replace("</script", "<\\/script")
     charts = {"waterfall": [waterfall.of_diagnosis(document)], "more": list(more)}
+    charts |= {
+        f"changes of {role}": [changes(rows, document["steps"], role)] for role, rows in document["changes"].items() if rows
+    }
     body = "\n".join(_section(one, charts.get(one.chart, []), document) for one in sections(document, about))
     policy = (
         f"default-src 'none'; script-src {_hash(library)} {_hash(DRAW)}; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -75,7 +84,6 @@ def pictures(document: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list
         charts.append(combinations(shown, document["steps"], trained, served))
     if parts.get("features", {}).get("cells"):
         charts.append(heatmap(parts["features"], "relative_error"))
-    charts += [changes(rows, document["steps"], role) for role, rows in document["changes"].items() if rows]
     return charts
 
 
@@ -88,6 +96,8 @@ def _section(section: Section, charts: Sequence[Chart], document: dict[str, Any]
         return ""
     parts = [f"<h{section.level}>{_text(section.title)}</h{section.level}>", *map(_figure, charts)]
     blocks = list(section.blocks)
+    if section.chart.startswith("changes"):  # what the caption says already
+        blocks = [block for block in blocks if not isinstance(block, tuple)]
     if section.level == 1:
         parts.append(f'<p class="verdict {_severity(document)}">{_text(blocks.pop(0))}</p>')
     return "\n".join([*parts, *map(_block, blocks)])
@@ -99,7 +109,7 @@ def _severity(document: dict[str, Any]) -> str:
 
 
 def _figure(chart: Chart) -> str:
-    chart.figure.update_layout(template="plotly_white", font={"family": "system-ui, sans-serif", "size": 13})
+    chart.figure.update_layout(template="plotly_white", font={"family": "system-ui, sans-serif", "size": 12})
     found = str(chart.figure.to_json())
     for sign in "<>&\u2028\u2029":  # so that no text of a figure can end the block
         found = found.replace(sign, f"\\u{ord(sign):04x}")
@@ -129,7 +139,8 @@ def _block(block: str | tuple[str, ...] | Table) -> str:
     head = "".join(f"<th>{_text(cell)}</th>" for cell in block.head) if any(block.head) else ""
     rows = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in block.rows)
     more = f'<p class="note">and {block.left_out} more</p>' if block.left_out else ""
-    return f'<div class="wide"><table>{"<tr>" + head + "</tr>" if head else ""}{rows}</table></div>{more}'
+    many = ' class="many"' if len(block.head) > 3 else ""  # such a table scrolls sideways on a narrow page
+    return f'<div class="wide"><table{many}>{"<tr>" + head + "</tr>" if head else ""}{rows}</table></div>{more}'
 
 
 def _text(text: object) -> str:

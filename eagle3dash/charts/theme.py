@@ -14,11 +14,14 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from eagle3dash.analysis.wording import number as number
+
 BONUS = "bonus token included"
 NO_DATA = "no data"
 FAULT = "#D55E00"
 NEUTRAL = "#8A8F98"
 CLEAR = "rgba(0,0,0,0)"
+NARROW = 56  # letters of a label that a page 390 pixels wide has room for
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,6 @@ def plain(name: object, longest: int = 48) -> str:
     return html.escape(text if len(text) <= longest else text[: longest - 1] + "…")
 
 
-def number(value: float | None, digits: int = 2) -> str:
-    """2.02, or "no data"; never a number for an absent one."""
-    return NO_DATA if value is None or value != value else f"{value:,.{digits}f}"
-
-
 def percent(value: float | None) -> str:
     """47.9 %, or "no data"."""
     return NO_DATA if value is None or value != value else f"{100 * value:.1f} %"
@@ -119,6 +117,17 @@ def accept_axis(steps: int, which: str = "accept length") -> dict[str, Any]:
         "tickmode": "array",
         "tickvals": list(range(1, steps + 2)),
     }
+
+
+def label_above(fig: go.Figure, at: int, label: str, sign: str = "") -> None:
+    """The name of a horizontal bar at `at`, written above it from the plot's left edge; `sign` in bold behind it, of which
+    only the first letter where both would leave a narrow plot."""
+    sign = sign if len(label) + len(sign) <= NARROW else sign[:1]
+    text = label + (f"  <b>{sign}</b>" if sign else "")
+    fig.add_annotation(
+        x=0, xref="paper", xanchor="left", y=at - 0.06, yanchor="bottom", text=text, showarrow=False, align="left",
+        font={"size": 12},
+    )  # fmt: skip
 
 
 def bar_style(look: Look) -> dict[str, Any]:

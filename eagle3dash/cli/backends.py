@@ -20,6 +20,7 @@ from eagle3dash.jobs import demo
 from eagle3dash.jobs.devices import best
 from eagle3dash.jobs.imports import bring_in
 from eagle3dash.jobs.questions import Question, answer
+from eagle3dash.jobs.settings import change
 from eagle3dash.jobs.summary import about, summary
 from eagle3dash.store import Store
 
@@ -48,6 +49,9 @@ class Here:
         with progress_line() as progress:
             return answer(self.store, Question(kind, run, args), progress, best().name)
 
+    def settings(self, run: str, given: dict[str, Any]) -> dict[str, Any]:
+        return change(self.store, run, given)
+
     def demo(self) -> dict[str, Any]:
         with progress_line() as progress:
             return {"runs": demo.load(self.store, progress)}
@@ -74,6 +78,9 @@ class There:
 
     def ask(self, kind: str, run: str, args: dict[str, Any]) -> dict[str, Any]:
         return self._wait(self._call("POST", "/api/ask", {"kind": kind, "run": run, "args": args}))
+
+    def settings(self, run: str, given: dict[str, Any]) -> dict[str, Any]:
+        return self._call("POST", "/api/settings", {"run": run, "settings": given})["settings"]
 
     def demo(self) -> dict[str, Any]:
         return self._wait(self._call("POST", "/api/demo", {}))

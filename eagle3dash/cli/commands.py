@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from eagle3dash import formats
-from eagle3dash.analysis import served
+from eagle3dash.analysis.wording import name_of, value
 from eagle3dash.cli import doctor, report, text, trace
 from eagle3dash.cli.backends import Here, opened, progress_line
 from eagle3dash.cli.inspected import inspected
 from eagle3dash.errors import BadInput
-from eagle3dash.jobs.selection import DEFAULT_STEPS
+from eagle3dash.jobs.settings import checked
 from eagle3dash.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def serve(asked: Namespace) -> int:
     """Becomes the dashboard's server, which prints its address."""
     os.environ["EAGLE3DASH_STORE"] = str(asked.store.absolute())
     os.chdir(ROOT)
-    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", "app.py"])
+    os.execv(sys.executable, [sys.executable, "-m", "eagle3dash.web"])
 
 
 def demo(asked: Namespace) -> int:
@@ -57,6 +57,14 @@ def runs(asked: Namespace) -> int:
     return _say(asked, {"runs": found}, text.runs(found))
 
 
+def settings(asked: Namespace) -> int:
+    """Changes what is given, and says all that the run has."""
+    given = {**dict.fromkeys(asked.unset), **_said(asked, "steps", "engine")}
+    with opened(asked.store) as work:
+        found = work.settings(asked.run, given)
+    return _say(asked, found, "\n".join(f"{name_of(name)}: {value(one)}" for name, one in found.items()) or "no settings")
+
+
 def ask(asked: Namespace) -> int:
     """replay, sweep and features."""
     names = ("capture", "states", "steps", "reading")
@@ -72,8 +80,9 @@ def diagnose(asked: Namespace) -> int:
     given = {role: getattr(asked, role) for role in FILES if getattr(asked, role)}
     if bool(asked.run) == bool(given):
         raise BadInput("Say what to diagnose: the name of a run, or files with --drafter, --training, --serving, --log.")
-    if asked.run and asked.expected is not None:
-        raise BadInput("--expected goes with files. A run keeps its expectation in its settings, on the Imports page.")
+    if asked.run and _said(asked):
+        told = " and ".join(f"--{name.replace('_', '-')}" for name in _said(asked))
+        raise BadInput(f"{told}: a run keeps this in its settings. Say `settings {asked.run} {told.split()[0]} ..` once.")
     if asked.report:
         report.check(asked.report)
     with opened(asked.store) if asked.run else _of_files(given, asked) as work:
@@ -88,15 +97,20 @@ def diagnose(asked: Namespace) -> int:
 @contextmanager
 def _of_files(given: dict[str, list[Path]], asked: Namespace) -> Iterator[Here]:
     """A temporary store with one run of the given files."""
-    settings = {"expected": asked.expected, "expected_kind": asked.expected_kind}
-    served.expected(settings, DEFAULT_STEPS)  # says at once what is wrong with it
+    settings = checked(_said(asked))  # says at once what is wrong with them
     with tempfile.TemporaryDirectory(prefix="eagle3dash-") as folder, Store.open(Path(folder)) as store:
         work = Here(store)
         for role, paths in given.items():
             work.bring_in(paths, FILES_RUN, role, None)
-        if asked.expected is not None:
-            store.update_run(FILES_RUN, settings={name: value for name, value in settings.items() if value is not None})
+        if settings:
+            store.update_run(FILES_RUN, settings=settings)
         yield work
+
+
+def _said(asked: Namespace, *more: str) -> dict[str, Any]:
+    """What was said on the command line that no file says."""
+    names = ("expected", "expected_kind", "temperature", *more)
+    return {name: value for name in names if (value := getattr(asked, name)) is not None}
 
 
 def _with(args: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
@@ -125,6 +139,7 @@ COMMANDS = {
     "backup": backup,
     "import": bring_in,
     "runs": runs,
+    "settings": settings,
     "replay": ask,
     "sweep": ask,
     "features": ask,

@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     command("backup", "copy the store to a new folder").add_argument("dest", type=Path, metavar="DEST")
     _bring_in(command("import", "bring files or folders into a run"))
     command("runs", "list the runs")
+    _settings(command("settings", "show or change what a person says of a run: accuracy in training, temperature, K"))
     _question(command("replay", "run the drafter over a capture and count what is accepted"), states=True)
     _question(command("sweep", "rank every choice of states that the drafter could be fed"))
     command("features", "compare serving features with training features").add_argument("run", metavar="RUN")
@@ -42,6 +43,22 @@ def _bring_in(of: argparse.ArgumentParser) -> None:
     of.add_argument("--run", metavar="NAME", help="the run to add to (made if new; default: named after the files)")
     of.add_argument("--as", dest="role", choices=ROLES, help="what the files are, where their content cannot say")
     of.add_argument("--states", type=numbers, metavar="0,3,31,59", help="which HF[k] the slots of a capture hold, in order")
+
+
+def _settings(of: argparse.ArgumentParser) -> None:
+    of.add_argument("run", metavar="RUN")
+    _said(of)
+    of.add_argument("--steps", type=int, metavar="K", help="tokens drafted a round, if neither log nor config is right")
+    of.add_argument("--engine", metavar="NAME", help="the serving engine, if no log says it")
+    names = ("expected", "expected_kind", "temperature", "steps", "engine")
+    of.add_argument("--unset", nargs="+", choices=names, default=[], metavar="NAME", help="settings to take away")
+
+
+def _said(of: argparse.ArgumentParser) -> None:
+    """What no file says."""
+    of.add_argument("--expected", type=fractions, metavar="0.747", help="validation accuracy: one number, or one a step")
+    of.add_argument("--expected-kind", choices=("cumulative", "conditional"), help="what a list of --expected holds")
+    of.add_argument("--temperature", type=float, metavar="T", help="the server's sampling temperature (0: greedy)")
 
 
 def _question(of: argparse.ArgumentParser, states: bool = False) -> None:
@@ -59,8 +76,7 @@ def _diagnose(of: argparse.ArgumentParser) -> None:
     _reading(of)
     for role in ROLES:
         of.add_argument(f"--{role}", type=Path, nargs="+", metavar="P", help=f"{role} files, instead of a run in a store")
-    of.add_argument("--expected", type=fractions, metavar="0.747", help="validation accuracy: one number, or one a step")
-    of.add_argument("--expected-kind", choices=("cumulative", "conditional"), help="what a list of --expected holds")
+    _said(of)
     of.add_argument("--report", type=Path, metavar="FILE", help="write it to one .html or .md file as well, for a ticket")
 
 

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from eagle3dash.analysis import telling, wording
+
 NO_DATA = "no data"
 MOST_ROWS = 12
 MOST_CHANGES = 5
@@ -22,7 +24,7 @@ def number(value: Any, digits: int = 4) -> str:
     """A number as a person reads it."""
     if value is None:
         return NO_DATA
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+    return wording.number(value, digits).replace(",", "") if isinstance(value, float) else str(value)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -89,30 +91,50 @@ def diagnose(document: dict[str, Any]) -> str:
         top = verdict if isinstance(verdict, str) else verdict.get("text", "")
     else:
         top = found[0]["title"] if found else "No fault found."
-    rows = [(label, document["numbers"].get(name)) for name, label in NUMBERS.items()]
-    parts = [_wrap(top), table((f"accept length, K = {document['steps']}", "bonus included"), rows)]
-    parts += [_drops(document)]
+    parts = [_wrap(top), _numbers(document), _bullets("", document["notes"]), _drops(document)]
     parts += [_finding(finding) for finding in found]
     parts += [_changes(role, rows) for role, rows in document.get("changes", {}).items() if rows]
     gaps = document["could_not_check"]
     if gaps:
-        parts.append("could not check:\n" + table(("", "needs"), [(gap["id"], gap["needs"]) for gap in gaps]))
+        parts.append("could not check:\n" + _bullets("", [f"{gap['id']}: {gap['needs']}" for gap in gaps]))
     passed = [row["id"] for row in document["checked"] if row["status"] == "passed"]
     parts.append(_wrap(f"checked, nothing found: {', '.join(passed) or 'nothing'}"))
     return "\n\n".join(parts)
 
 
+def _numbers(document: dict[str, Any]) -> str:
+    """The four numbers with what they rest on, and what each is."""
+    rows = []
+    for name, label in NUMBERS.items():
+        told = document["lengths"].get(name) or {}
+        of = next((f"{told[unit]} {unit}" for unit in ("rounds", "rows", "windows") if told.get(unit)), "-")
+        bounds = (number(told[end]) if told.get(end) is not None else "-" for end in ("low", "high"))
+        rows.append((label, document["numbers"].get(name), *bounds, of))
+    head = (f"accept length, K = {document['steps']}, bonus token included", "", "95 % low", "high", "of")
+    meanings = [f"{label}: {wording.NUMBERS[name][1]}" for name, label in NUMBERS.items()]
+    return f"{table(head, rows)}\n\n{_bullets('', meanings)}"
+
+
+def _bullets(indent: str, lines: Iterable[str]) -> str:
+    return "\n".join(_wrap(f"- {line}", indent) for line in lines)
+
+
 def _changes(role: str, rows: Sequence[dict[str, Any]]) -> str:
-    """The best of what was tried, and the drafter as it is."""
-    shown = [row for at, row in enumerate(rows) if at < MOST_CHANGES or row["family"] == "baseline"]
-    lines = [(row["name"], row["row_accept_length"], row["low"], row["high"]) for row in shown]
-    return table((f"one thing changed, on {role} features", "per row", "low", "high"), lines)
+    """The best of what was tried, the drafter unchanged, and what they come to."""
+    able = [row for row in rows if not row["on"] or row["clear"]]
+    shown = [row for at, row in enumerate(able) if at < MOST_CHANGES or row["family"] == telling.BASELINE or row["marks"]]
+    names = ("row_accept_length", "low", "high", "likelier")
+    lines = [(row["name"], *(row[name] for name in names), row["outcome"]) for row in shown]
+    head = (f"what each change does, {role} features", "per row", "low", "high", "likelier", "outcome")
+    more = f"\n... and {len(rows) - len(shown)} more (--json has all)" if len(rows) > len(shown) else ""
+    told = [_wrap(" ".join(telling.told(rows, role))), f"{table(head, lines)}{more}", _wrap(f"({telling.COLUMNS})")]
+    return "\n\n".join(told)
 
 
 def _drops(document: dict[str, Any]) -> str:
     """What is lost between two numbers, and why."""
     lines = [
-        f"{NUMBERS[drop['from']]} -> {NUMBERS[drop['to']]}: {-drop['tokens']:+.2f}, {drop['why']}"
+        f"{NUMBERS[drop['from']]} -> {NUMBERS[drop['to']]}: {wording.signed(-drop['tokens'], 2)}, {drop['why']}"
         for drop in document["drops"]
     ]
     return "\n".join(_wrap(line) for line in [*lines, f"({document['acceptance']['text']})"])
@@ -143,7 +165,8 @@ def runs(found: list[dict[str, Any]]) -> str:
 def _finding(finding: dict[str, Any]) -> str:
     evidence = "; ".join(f"{name}: {_short(value)}" for name, value in finding["evidence"].items())
     head = f"{finding['severity']}: {finding['id']}: {finding['title']}"
-    return "\n".join([_wrap(head), _wrap(f"evidence: {evidence}", "  "), _wrap(f"fix: {finding['fix']}", "  ")])
+    fix = _bullets("    ", wording.by_engine(finding["fix"]))
+    return "\n".join([_wrap(head), _wrap(f"evidence: {evidence}", "  "), "  fix:", fix])
 
 
 def _short(value: Any) -> str:
@@ -157,7 +180,10 @@ def _short(value: Any) -> str:
 
 
 def _wrap(text: str, indent: str = "") -> str:
-    lines = [textwrap.wrap(line, 100, initial_indent=indent, subsequent_indent=indent + "  ") for line in text.splitlines()]
+    lines = [
+        textwrap.wrap(line, 100, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
+        for line in text.splitlines()
+    ]
     return "\n".join(line for part in lines for line in part)
 
 

@@ -27,8 +27,8 @@ LLAMA3 = {"kind": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_fa
 LARGEST = 448.0  # of float8 e4m3
 WORDS = {  # switch -> what it is called when it is set
     "residual_norm": ("norm_before_residual on", "norm_before_residual off"),
-    "feedback_norm": ("normed state fed back", "state fed back without its norm"),
-    "double_norm": ("hidden half normed twice", "hidden half normed once"),
+    "feedback_norm": ("next step fed the normed state", "next step fed the state before the norm"),
+    "double_norm": ("fc output normed twice", "fc output normed once"),
     "head_norm": ("norm before lm_head on", "norm before lm_head off"),
     "input_norm": ("norm_before_fc on", "norm_before_fc off"),
     "fc_norm": ("fc_norm on", "fc_norm off"),
@@ -102,7 +102,7 @@ def difference(spec: DrafterSpec, other: DrafterSpec) -> dict[str, Any]:
 
 def switched(sets: dict[str, Any], name: str = "", family: str = "norms") -> Change:
     """A change of switches only."""
-    words = name or ", ".join(WORDS[switch][not value] for switch, value in sets.items() if switch in WORDS)
+    words = name or " and ".join(WORDS[switch][not value] for switch, value in sets.items() if switch in WORDS)
     return Change(words, family, sets, parts=lambda parts: replace(parts, spec=replace(parts.spec, **sets)))
 
 
@@ -126,13 +126,13 @@ def _rope(spec: DrafterSpec) -> Iterator[Change]:
     own = spec.rope
     for theta in THETAS:
         if theta != own.theta:
-            yield switched({"rope": replace(own, theta=theta)}, f"RoPE theta {theta:g}", "rope")
+            yield switched({"rope": replace(own, theta=theta)}, f"RoPE theta {theta:,.0f}", "rope")
     if own.kind != "default":
         plain = Rope(theta=own.theta, interleaved=own.interleaved)
         yield switched({"rope": plain}, "RoPE without scaling", "rope")
     else:
         yield switched({"rope": replace(own, **LLAMA3)}, "RoPE scaled as in Llama 3.1", "rope")
-    pairs = "RoPE in halves" if own.interleaved else "RoPE in neighbouring pairs"
+    pairs = "RoPE on halves, as in Llama" if own.interleaved else "RoPE on neighbouring pairs, as in GPT-J"
     yield switched({"rope": replace(own, interleaved=not own.interleaved)}, pairs, "rope")
 
 
@@ -146,7 +146,7 @@ def _vocabulary(parts: Parts) -> Iterator[Change]:
     maps = {}
     if "d2t" in tensors:
         maps["d2t read as absolute ids"] = "absolute", tensors["d2t"]
-        maps[f"no map: the first {size} ids"] = "first", ids
+        maps[f"no d2t: the first {size:,} target ids"] = "first", ids
     kept = tensors["t2d"].nonzero().flatten() if "t2d" in tensors else ids[:0]
     if len(kept) == size:
         maps["map made from t2d, ascending"] = "t2d", kept

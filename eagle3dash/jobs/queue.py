@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -228,7 +229,8 @@ class Queue:
         return job
 
     def _finish(self, work: Work, state: str, message: str = "") -> None:
-        with self._change:
+        closing = suppress(Eagle3Error) if self._closed else nullcontext()  # the store may be closed: interrupted, then
+        with self._change, closing:
             del self._work[work.job]
             self._store.update_job(work.job, state=state, done=work.done, total=work.total, message=message or work.message)
 

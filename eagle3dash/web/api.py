@@ -4,6 +4,7 @@
     POST /api/ask {kind, run, args}             -> {"job"} or {"result"} GET  /api/jobs/{id}         -> the job's row
     POST /api/backup {dest}                     -> {}                    POST /api/jobs/{id}/cancel  -> {}
     POST /api/demo {}                           -> {"job": id}           POST /api/about {run}       -> what a report says
+    POST /api/settings {run, settings}          -> {"settings": {...}}   anything else under /api    -> 404 or 405, as JSON
 
 Every request carries the token of the store's lock file, which only the store's user can read: the paths in it are opened
 with the rights of the server.
@@ -20,16 +21,18 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from eagle3dash.errors import BadInput, Eagle3Error, NotFound
 from eagle3dash.jobs.questions import Question
+from eagle3dash.jobs.settings import change as change_settings
 from eagle3dash.jobs.summary import about as told
 from eagle3dash.jobs.summary import summary
-from eagle3dash.web import state
+from eagle3dash.web import state, upload
 
 TOKEN = "X-Eagle3dash-Token"
 LARGEST = 1 << 20  # bytes of a request: names and paths, never files
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 Body = dict[str, Any]
 
 
@@ -67,6 +70,14 @@ def about(body: Body) -> Body:
     if not isinstance(body.get("run"), str):
         raise BadInput("about needs run, a name.")
     return told(state.store().run(body["run"]), datetime.now().astimezone())
+
+
+def settings(body: Body) -> Body:
+    """Changes settings of a run (null takes one away), and tells all it has now."""
+    name, given = body.get("run"), body.get("settings")
+    if not isinstance(name, str) or not isinstance(given, dict):
+        raise BadInput("settings needs run, a name, and settings, an object.")
+    return {"settings": change_settings(state.store(), name, given)}
 
 
 def job(body: Body) -> Body:
@@ -114,6 +125,16 @@ def _route(method: str, path: str, do: Callable[[Body], Body]) -> Route:
     return Route(path, endpoint, methods=[method], name=f"{method} {path}")
 
 
+async def _nothing(request: Request) -> JSONResponse:
+    """Whatever no route takes. Without it the pages would answer, with HTML."""
+    scope = {**request.scope, "path_params": {}}
+    methods = {m for r in (*upload.ROUTES, *ROUTES[:-2]) if r.matches(scope)[0] is Match.PARTIAL for m in r.methods or ()}
+    if methods:
+        told = f"{request.url.path} takes {' or '.join(sorted(methods - {'HEAD'}))}, not {request.method}."
+        return JSONResponse({"error": told}, 405, {"Allow": ", ".join(sorted(methods))})
+    return JSONResponse({"error": f"There is no {request.url.path[:200]}."}, 404)
+
+
 async def _body(request: Request) -> Body:
     if request.method == "GET":
         return {}
@@ -134,7 +155,9 @@ ROUTES = [
     _route("POST", "/api/backup", backup),
     _route("POST", "/api/demo", demo),
     _route("POST", "/api/about", about),
+    _route("POST", "/api/settings", settings),
     _route("GET", "/api/runs", runs),
     _route("GET", "/api/jobs/{id:int}", job),
     _route("POST", "/api/jobs/{id:int}/cancel", cancel),
+    *(Route(path, _nothing, methods=METHODS) for path in ("/api", "/api/{rest:path}")),
 ]

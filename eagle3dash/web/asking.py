@@ -84,6 +84,11 @@ def imports_under_way() -> None:
         progress(under_way)
 
 
+def demo_under_way() -> bool:
+    """Whether the demo is being loaded, by anybody."""
+    return any(row["kind"] == "demo" and row["state"] in OPEN for row in state.queue().jobs(RECENT))
+
+
 @st.fragment(run_every=1)
 def progress(jobs: list[Any]) -> None:
     """How far jobs are, with a way to stop them. When none is under way any more, the whole page is drawn again."""
@@ -110,7 +115,7 @@ def fraction(row: dict[str, Any]) -> float:
 
 def told(row: dict[str, Any]) -> str:
     """A job's state as one line."""
-    name = safe(f"{row['kind']} {row['run'] or ''}".strip())
+    name = "loading the demo" if row["kind"] == "demo" else safe(f"{row['kind']} {row['run'] or ''}".strip())
     if row["state"] == "queued":
         return f"**{name}** waits, {row['ahead']} before it" if row["ahead"] else f"**{name}** waits for its device"
     if row["state"] != "running":

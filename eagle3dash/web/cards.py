@@ -6,7 +6,6 @@ Text out of files is shown by st.code and st.text, or escaped (`words.safe`).
 from __future__ import annotations
 
 import logging
-import re
 import secrets
 from typing import Any
 
@@ -14,12 +13,12 @@ import streamlit as st
 
 from eagle3dash.analysis.held import rows_of
 from eagle3dash.analysis.report import OUTCOMES
+from eagle3dash.analysis.wording import by_engine
 from eagle3dash.errors import Eagle3Error, Missing
 from eagle3dash.web import paths
 from eagle3dash.web.words import name_of, safe, value
 
 log = logging.getLogger("eagle3dash")
-ENGINE_STARTS = re.compile(r"(?<=[.;])\s+(?=(?:vLLM|SGLang|TensorRT-LLM|llama\.cpp|Or)\b)")
 MOST_LINES = 20
 SLOTS = ("slots", "by_slot")  # evidence that is about slots
 SEVERITY = {
@@ -89,7 +88,7 @@ def evidence(found: dict[str, Any]) -> None:
 
 def fix(text: str) -> None:
     """What to change, a line for each engine that it names."""
-    st.markdown("\n".join(f"- {safe(part, 1000)}" for part in ENGINE_STARTS.split(text)))
+    st.markdown("\n".join(f"- {safe(part, 1000)}" for part in by_engine(text)))
 
 
 def verdict(document: dict[str, Any]) -> None:
@@ -126,7 +125,7 @@ def checked(document: dict[str, Any]) -> None:
                 "outcome": f"{icons.get(row['status'], ':material/help:')} {row['status']}",
                 "check": f"`{row['id']}`",
                 "looks at": safe(row["looks_at"]),
-                "needs": safe(row["needs"] or ""),
+                "to be checked": safe(row["needs"] or ""),
             }
             for row in rows
         ]

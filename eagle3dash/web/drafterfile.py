@@ -5,6 +5,7 @@ Draws what `formats.engines` and the record say; decides nothing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -12,6 +13,7 @@ import streamlit as st
 
 from eagle3dash.errors import Missing
 from eagle3dash.formats.engines import portability
+from eagle3dash.formats.engines.cells import Proof
 from eagle3dash.formats.engines.portability import Column
 from eagle3dash.formats.engines.switches import differences
 from eagle3dash.jobs import selection
@@ -25,9 +27,10 @@ OUTCOME = {
     "differs": ":orange[:material/warning:]",
     "stops": ":red[:material/block:]",
 }
-SAID = {"same": "as trained", "depends": "as trained, if set right", "differs": "not as trained", "stops": "stops"}
+SAID = {"same": "{}", "depends": "{}, if set right", "differs": "not {}", "stops": "stops"}
 USES = {"contradicting": 0, "missing": 0, "used": 1, "unused": 1, "ignored": 2}
 LONG = 600
+KEPT = re.compile(r"(?:\] )?HF\\\[[^\]]*\]|\] \S+|\S+ to \S+")  # an icon and its word, states, versions
 
 
 def record(run: Run) -> Drafter:
@@ -48,45 +51,54 @@ def head(run: Run, drafter: Drafter) -> None:
         st.warning(safe(problem, LONG), icon=":material/warning:")
 
 
-def engines(run: Run, drafter: Drafter) -> None:
+def engines(run: Run, drafter: Drafter, proof: Proof) -> None:
     """The portability table: a row a concern, a column for versions that do the same, the run's own engine first."""
     layers = run.target.record.layers if run.target else None
-    made = portability.columns(drafter, layers)
-    mine = _own(run, drafter, layers)
+    made = portability.columns(drafter, layers, proof)
+    mine = _own(run, drafter, layers, proof)
     made.sort(key=lambda column: column not in mine)
-    names, every = [_title(column, mine) for column in made], [f"{OUTCOME[c.outcome]} **{SAID[c.outcome]}**" for c in made]
+    names, every = [_title(column, mine) for column in made], [f"{OUTCOME[c.outcome]} **{_said(c)}**" for c in made]
     lines = [{"concern": "**In all**", "the file": "", **dict(zip(names, every, strict=True))}]
     for concern, cells in portability.rows(made):
-        texts = [f"{OUTCOME[cell.outcome]} {safe(cell.text, LONG)}" for cell in cells]
+        texts = [_whole(f"{OUTCOME[cell.outcome]} {safe(cell.text, LONG)}") for cell in cells]
         held = next((cell.drafter for cell in cells if cell.drafter), "")
-        lines.append({"concern": concern, "the file": safe(held), **dict(zip(names, texts, strict=True))})
+        lines.append({"concern": concern, "the file": _whole(safe(held)), **dict(zip(names, texts, strict=True))})
     st.table(lines, border="horizontal", hide_index=True)
     known = "" if layers else " The number of the target's layers, N, is not known: add the target to the run."
+    shown = "what replays show" if proof.states else "what its config says"
     st.caption(
-        "Compared with the reading above. Versions between those named behave like the one before, as far as is known."
-        + known
+        f"Compared with {shown}. Versions between those named behave like the one before, as far as is known.{known}"
     )
     _changes(made, mine)
 
 
-def _own(run: Run, drafter: Drafter, layers: int | None) -> list[Column]:
+def _whole(text: str) -> str:
+    """Text whose short parts stay in one line, so that on a narrow screen the table scrolls instead of crumbling."""
+    return KEPT.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
+
+
+def _said(column: Column) -> str:
+    return SAID[column.outcome].format(column.like)
+
+
+def _own(run: Run, drafter: Drafter, layers: int | None, proof: Proof) -> list[Column]:
     named = run.settings.get("engine") or next((log.record.engine for log in run.logs if log.record.engine), None)
     version = next((log.record.version for log in run.logs if log.record.version), None)
-    return portability.serving(drafter, str(named) if named else None, version, layers)
+    return portability.serving(drafter, str(named) if named else None, version, layers, proof)
 
 
 def _title(column: Column, mine: list[Column]) -> str:
-    return f"{column.engine} {column.versions}{' · this run' if column in mine else ''}"
+    return f"{column.engine} {_whole(column.versions)}{' · this run' if column in mine else ''}"
 
 
 def _changes(made: list[Column], mine: list[Column]) -> None:
     asked = [column for column in made if column.changes]
     if not asked:
-        st.success("Every engine here serves this file as trained.", icon=":material/check_circle:")
+        st.success(f"Every engine here serves this file {made[0].like}.", icon=":material/check_circle:")
         return
     st.subheader("What to change", anchor=False)
     for column in asked:
-        with st.expander(f"**{_title(column, mine)}** · {SAID[column.outcome]}", expanded=column in mine or len(asked) < 3):
+        with st.expander(f"**{_title(column, mine)}** · {_said(column)}", expanded=column in (mine or asked[:2])):
             st.markdown(safe(column.summary, 2 * LONG))
             st.markdown("\n".join(f"- {safe(change, LONG)}" for change in column.changes))
 

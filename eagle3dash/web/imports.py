@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from eagle3dash.jobs.queue import OPEN
-from eagle3dash.web import asking, facts, inbox, state, upload, uploader
+from eagle3dash.web import asking, facts, inbox, paths, state, upload, uploader
 from eagle3dash.web.words import safe, size
 
 ROLES = {
@@ -66,7 +66,9 @@ def _from_inbox() -> Source | None:
 
 
 def form(files: Source) -> None:
-    """What the files may not say: the run they belong to, a role, states. Import queues the job."""
+    """What the files may not say: the run they belong to, a role, states. Import queues the job, once for these files."""
+    if _asked(files):
+        return
     with st.form("import", border=True):
         first, second, third, fourth = st.columns([3, 3, 2, 2])
         names = [run.name for run in state.store().runs()]
@@ -81,7 +83,16 @@ def form(files: Source) -> None:
                 [str(path) for path in files.paths], known or new or None, role, facts.numbers(states)
             )
             st.session_state["import_job"], st.session_state["import_upload"] = job, files.upload
+            st.session_state["import_of"] = files
             st.rerun()
+
+
+def _asked(files: Source) -> bool:
+    """Whether these very files are being imported, as after Enter and a click at once; an upload is imported but once."""
+    if st.session_state.get("import_of") != files:
+        return False
+    job = state.queue().status(st.session_state["import_job"])
+    return job["state"] in OPEN or (job["state"] == "done" and files.upload is not None)
 
 
 def result() -> None:
@@ -119,3 +130,5 @@ def _added(result: dict[str, Any]) -> None:
         lines.append(f"- {item['kind']} {safe(item['name'])}{again}")
         lines += [f"    - :orange[:material/warning:] {safe(problem)}" for problem in item["problems"]]
     st.success(f"Added to the run **{safe(result['run'])}**:\n\n" + "\n".join(lines), icon=":material/check:")
+    where = {"query_params": {"run": result["run"]}, "icon": ":material/troubleshoot:"}
+    st.page_link(paths.DIAGNOSIS, label=f"Where did the tokens of {safe(result['run'], 60)} go?", **where)

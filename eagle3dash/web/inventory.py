@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from eagle3dash.analysis import served
+from eagle3dash.jobs import settings
 from eagle3dash.jobs.selection import likely_states
 from eagle3dash.records import Capture, Drafter, Import, Log, Run, Target
 from eagle3dash.web import facts, pickers, state, words
@@ -26,6 +26,9 @@ NEEDED = {
     "target": "target",
 }
 SHOWN_SOURCES = 3
+TEMPERATURE = (
+    "0 is greedy. Above it a server accepts less than a greedy replay, and the diagnosis blames the engine for less"
+)
 
 
 def inventory() -> None:
@@ -49,7 +52,9 @@ def inventory() -> None:
 
 def _file(run: Run, item: Import) -> None:
     role = f", {item.record.role}" if isinstance(item.record, Capture) and item.record.role else ""
-    label = f"**{item.kind}{role}** · {safe(item.name, 60)} · {safe(facts.summary(item.record), 120)}"
+    told = facts.summary(item.record)
+    known = item.name in (item.kind, getattr(item.record, "role", None)) or told.startswith(item.name)
+    label = f"**{item.kind}{role}** · " + ("" if known else f"{safe(item.name, 60)} · ") + safe(told, 120)
     flag = f" · :orange[:material/warning: {len(item.problems)}]" if item.problems else ""
     with st.expander(label + flag, icon=ICONS[item.kind]):
         for problem in item.problems:
@@ -130,9 +135,9 @@ def _log_fields(record: Log) -> dict[str, Any]:
 
 def _settings(run: Run) -> None:
     kinds = ["conditional", "cumulative"]
-    given = run.settings.get("expected") or []
+    given, heat = run.settings.get("expected") or [], run.settings.get("temperature")
     with st.form(f"settings {run.name}", border=False):
-        left, middle, right = st.columns(3)
+        left, middle, right, last = st.columns(4, vertical_alignment="bottom")
         expected = left.text_input(
             "Validation accuracy in training",
             ", ".join(f"{x:g}" for x in (given if isinstance(given, list) else [given])),
@@ -141,9 +146,11 @@ def _settings(run: Run) -> None:
         )
         kind = middle.selectbox("Numbers by step are", kinds, kinds.index(run.settings.get("expected_kind") or kinds[0]))
         steps = right.number_input("K, if neither log nor config is right", 1, 64, run.settings.get("steps"))
+        temperature = last.number_input(
+            "Sampling temperature in serving", 0.0, settings.HOTTEST, heat, 0.1, placeholder="not stated", help=TEMPERATURE
+        )
         if st.form_submit_button("Save", type="primary"):
             found = facts.accuracies(expected)
-            settings = {"expected": found, "expected_kind": kind if found else None, "steps": steps}
-            served.expected(settings, 1)  # says what is wrong with it
-            state.store().update_run(run.name, settings=settings)
+            made = {"expected": found, "expected_kind": kind if found else None, "steps": steps, "temperature": temperature}
+            settings.change(state.store(), run.name, made)
             st.rerun()

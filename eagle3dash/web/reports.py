@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -16,12 +17,18 @@ from eagle3dash.records import Run
 from eagle3dash.web import state
 
 
+def file_name(run: Run, ending: str) -> str:
+    """diagnosis-story-as-served.html: a name that every file system takes."""
+    name = re.sub(r"[^\w.-]+", "-", run.name).strip("-.")[:80]
+    return f"diagnosis{'-' if name else ''}{name}.{ending}"
+
+
 def downloads(run: Run, document: dict[str, Any], reading: str | None) -> None:
     """Two buttons: one HTML file with the pictures inside, and Markdown."""
     st.download_button(
         "Report (HTML)",
         lambda: _html(run, document, reading),
-        "diagnosis.html",
+        file_name(run, "html"),
         "text/html",
         icon=":material/description:",
         type="tertiary",
@@ -31,7 +38,7 @@ def downloads(run: Run, document: dict[str, Any], reading: str | None) -> None:
     st.download_button(
         "Report (Markdown)",
         lambda: markdown(document, about(run, datetime.now().astimezone())),
-        "diagnosis.md",
+        file_name(run, "md"),
         "text/markdown",
         icon=":material/markdown:",
         type="tertiary",

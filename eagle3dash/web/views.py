@@ -13,9 +13,10 @@ from eagle3dash.charts.theme import ROLES
 from eagle3dash.jobs.questions import Question
 from eagle3dash.jobs.selection import claims, default_slots, labels, steps_for
 from eagle3dash.records import Import, Run
-from eagle3dash.web import state
+from eagle3dash.web import proven, state
 
 DRAWN_POINTS = 1000
+LOOKED_AT = 40  # newest runs among which a pair to compare is looked for
 TOP = 12  # combinations drawn unless all are asked for
 
 
@@ -57,6 +58,11 @@ def log_points(log: Import) -> list[dict[str, Any]]:
     return [point for point in records(frame) if not point["warmup"]]
 
 
+def point_of(log: Import) -> str:
+    """What a point of `log_points` is: a file of replies has one for each request, a log one for each line."""
+    return "request" if log.record.requests else "window"
+
+
 def records(frame: Any) -> list[dict[str, Any]]:
     """Rows of a data frame as plain Python values; a number that is none (NaN, NA) is None."""
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
@@ -70,7 +76,7 @@ def marked(run: Run) -> tuple[list[Any] | None, list[Any] | None]:
 
     Before that, trained: the slots that the training capture's convention feeds; served: what the serving capture claims.
     """
-    document = state.queue().cached(Question("diagnose", run.name))
+    document = proven.diagnosis(run)
     wiring = document["wiring"] if document else {}
     trained, served = wiring.get("trained_states"), wiring.get("served_states")
     return trained or _fed(run, "training"), served or _fed(run, "serving")
@@ -85,6 +91,29 @@ def _fed(run: Run, role: str) -> list[Any] | None:
         return None
     names = labels(record, drafter)
     return [names[slot] for slot in default_slots(record, drafter)]
+
+
+def related(runs: list[Run]) -> list[Run]:
+    """Of runs, newest first, the pair that has most files in common, the newest of such pairs; the newest two where none
+    has any."""
+    newest = runs[:LOOKED_AT]
+    held = [{item.sha256 for item in run.imports} for run in newest]
+    pairs = [(i, j) for j in range(len(newest)) for i in range(j)]
+    best = max(pairs, key=lambda pair: (len(held[pair[0]] & held[pair[1]]), -pair[0] - pair[1]), default=None)
+    return runs[:1] if best is None else [newest[i] for i in best]
+
+
+def in_common(runs: list[Run]) -> str:
+    """Which files some runs share, in a sentence; they are what makes numbers comparable."""
+    if len(runs) < 2:
+        return "Choose a second run to compare with."
+    held = [{item.sha256: item for item in run.imports} for run in runs]
+    shared = [item for sha, item in held[0].items() if all(sha in other for other in held[1:])]
+    kinds = sorted({f"{item.record.role} capture" if item.kind == "capture" else item.kind for item in shared})
+    who = "Both" if len(runs) == 2 else "All"
+    if not kinds:
+        return "These runs have no file in common: differences between them may be of the texts, not of the serving."
+    return f"{who} have the same {', '.join(kinds)}."
 
 
 def facts(run: Run) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from eagle3dash.analysis.acceptance import Tally, countable
 from eagle3dash.analysis.align import align, alignment
 from eagle3dash.analysis.features import compare
 from eagle3dash.analysis.findings import Evidence, diagnose
-from eagle3dash.analysis.findings.registry import ADD
+from eagle3dash.analysis.findings.log_windows import windows_of
 from eagle3dash.analysis.pairs import Aligned
 from eagle3dash.drafter.model import load
 from eagle3dash.drafter.sweep import Sweep
@@ -152,10 +152,11 @@ def test_the_healthy_run_has_no_fault(healthy):
     assert ids(document, "error") == ids(document, "warning") == []
     assert ids(document) == ["drafter-weak"]
     needs = {gap["id"]: gap["needs"] for gap in document["could_not_check"]}
-    assert {told for told in needs.values() if "add" in told} == {ADD["changes"]}  # replays with one thing changed
-    assert "12 windows" in needs["acceptance-trend"]  # the demo's log is short, and of one rank
+    assert needs["wrong-rope"] == "the replays that it rests on were not made"  # here; every file is there
+    assert needs["acceptance-trend"] == "add a longer log: 12 windows or more over time (here 6)"  # short, and of one rank
     assert {check["status"] for check in document["checked"]} == {"passed", "noted", "could not check"}
     assert [check["id"] for check in document["checked"] if check["status"] == "noted"] == ["drafter-weak"]
+    assert len(windows_of(healthy)) == 6  # of the server's log alone: not the metrics' difference, not the responses
     assert document["wiring"]["served_states"] == [0, 2, 15] and "No mismatch" in document["verdict"]
 
 
@@ -185,7 +186,7 @@ def test_without_a_serving_capture_the_config_is_the_witness(as_served):
     document = diagnose(cut)
     assert document["findings"][0]["id"] == "wrong-aux-states" and "its config" in document["findings"][0]["title"]
     gaps = {gap["id"]: gap["needs"] for gap in document["could_not_check"]}
-    assert gaps["shifted-features"] == "add a serving capture of the same texts (--as serving)"
+    assert gaps["shifted-features"] == "add a serving capture of the same texts"
     assert document["numbers"]["replayed_serving"] is None
     assert document["findings"][0]["confidence"]["confirm"].startswith("a serving capture")
 
@@ -222,7 +223,10 @@ def test_every_finding_says_how_sure_it_is(as_served):
 def test_a_log_alone_names_a_symptom_and_what_to_add(as_served):
     document = diagnose(Evidence(K, logs=as_served.logs))
     assert ids(document) == ["dead-acceptance"] and document["findings"][0]["severity"] == "error"
-    assert "add" in next(gap["needs"] for gap in document["could_not_check"] if gap["id"] == "wrong-aux-states")
+    gaps = {gap["id"]: gap["needs"] for gap in document["could_not_check"]}
+    assert gaps["wrong-aux-states"] == "add the drafter and a training capture"
+    assert gaps["shifted-features"] == "add a training capture and a serving capture of the same texts"
+    assert gaps["engine-loss"] == "add the drafter and a serving capture"
     nothing = diagnose(Evidence(K))
     assert nothing["findings"] == [] and set(nothing["numbers"].values()) == {None}
 
@@ -287,15 +291,11 @@ def test_the_engine_is_blamed_only_for_what_its_features_would_give(healthy):
 
 def replayed(survival, **more):
     """Numbers of a replay in the `changes` document, by what survives of its K steps."""
-    row = {
-        "accept_length": 1.0 + sum(survival),
-        "survival": survival,
-        "rounds": 737,
-        "row_accept_length": 2.0,
-        "rows": 1282,
-    }
-    rest = {"low": 1.9, "high": 2.1, "row_survival": survival, "round_low": None, "round_high": None, "difference": 0.0}
-    return {**row, **rest, "on": [], "readings": [], "family": "rope", "clear": False, **more}
+    lengths = {"accept_length": 1.0 + sum(survival), "row_accept_length": 2.0, "low": 1.9, "high": 2.1}
+    row = {**lengths, "survival": survival, "row_survival": survival, "rounds": 737, "rows": 1282, "exact": True}
+    row |= dict.fromkeys(("round_low", "round_high", "difference_low", "difference_high", "likelier"))
+    row |= {"difference": 0.0, "on": [], "readings": [], "family": "rope", "clear": False}
+    return row | more
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,14 @@ def test_a_cause_in_the_server_is_named_only_where_an_even_loss_looks_otherwise(
     base = healthy.replays["serving"]["survival"]
     lost = [value * share for value, share in zip(base, kept, strict=True)]
     rows = [replayed(lost, change="a change", sets=sets)]
-    changes = {"baseline": replayed(base), "rows": rows, "stacked": [], "best": None}
+    changes = {
+        "baseline": replayed(base),
+        "states": ["s0", "s1", "s2"],
+        "steps": K,
+        "rows": rows,
+        "stacked": [],
+        "best": None,
+    }
     step = [int(1000 * (a - b)) for a, b in zip([1.0, *lost], [*lost, 0.0], strict=True)]
     logs = log([n for n, count in enumerate(step) for _ in range(count)])
     document = diagnose(replace(healthy, logs=logs, changes={"serving": changes}))

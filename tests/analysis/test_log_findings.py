@@ -186,3 +186,16 @@ def test_a_rate_that_changes_its_meaning_within_the_log(judged):
     document = judged(old + sglang(WAVE, minute=5))
     told = next(f for f in document["findings"] if f["id"] == "metric-definition")
     assert "line 13" in told["evidence"]["definitions"]["changes"]
+
+
+def test_what_could_not_be_checked_says_what_there_is(judged):
+    short = gaps(judged(sglang(WAVE[:9])))
+    assert short["acceptance-trend"] == "add a longer log: 12 windows or more over time (here 9)"
+    assert "(here 9)" in short["load-loss"] and "15 or more windows that state the running requests" in short["load-loss"]
+    assert "(here 9 with and 0 without; serve once with them off)" in short["graph-loss"]
+    even = gaps(judged(sglang(WAVE * 2)))
+    assert "of the 24 here a third has up to 8, a third 8 or more running requests: too much alike" in even["load-loss"]
+    alike = gaps(judged(replies([(rounds_of(0.05, 0.05, 60, i), 40 + i % 2, None) for i in range(50)]), "replies.jsonl"))
+    assert "of the 50 here a third has up to 40, a third 41 or more tokens: too much alike" in alike["length-loss"]
+    assert alike["first-round-loss"].startswith("add more responses: the first rounds of these 50 should hold ")
+    assert all(told.startswith("add ") for told in {**short, **even, **alike}.values())

@@ -64,6 +64,16 @@ def test_over_time_uses_times_only_when_all_lines_have_one():
     assert chart.figure.layout.shapes[0].line.color == ROLES["serving"].colour
 
 
+def test_requests_are_not_called_windows():
+    points = [{"line": i, "time": None, "accept_length": 1.0 + i / 100, "windows": 1} for i in range(1, 51)]
+    chart = over_time(points, 4, of="request")
+    assert chart.figure.layout.title.text == "Served accept length of each request"
+    assert chart.figure.data[0].name == "served, a request"
+    assert "50 requests between 1.01 and 1.50" in chart.caption and "window" not in chart.caption + chart.alt
+    pooled = over_time([{**point, "windows": 4} for point in points], 4)
+    assert "200 windows, drawn as 50 points, between 1.01" in pooled.caption
+
+
 def test_names_from_files_are_no_markup():
     evil = Series('<a href="http://x">win</a><b>', ROLES["served"], REPLAY)
     for chart in (histogram([evil], 4), by_position([evil], 4)):

@@ -13,7 +13,7 @@ ROWS = [
 
 def test_trained_and_served_are_marked_in_words():
     chart = combinations(ROWS, 4, [0, 2, 15], [2, 15, 27])
-    labels = list(chart.figure.layout.yaxis.ticktext)
+    labels = [note.text for note in chart.figure.layout.annotations]  # above the bars: a narrow page has room for them
     assert labels[0].startswith("0 · 2 · 15") and "trained" in labels[0]
     assert "served" in labels[2]
     assert labels[1] == "2 · 0 · 15"
@@ -51,3 +51,19 @@ def test_runs_share_one_axis_and_hollow_marks_are_per_row():
 def test_runs_keep_their_order_of_looks():
     series = run_series(["a", "b"], [{}, {}])
     assert [one.look for one in series] == list(RUNS[:2])
+
+
+def test_likelihood_tells_apart_what_accepts_alike():
+    none = {"mean": 0.0, "low": 0.0, "high": 0.0}
+    paired = {"mean": 0.01, "low": -0.1, "high": 0.1}
+    rows = [
+        {**ROWS[0], "behind": none, "less_likely": none},
+        {**ROWS[1], "behind": paired, "less_likely": {"mean": 0.154, "low": 0.06, "high": 0.25}, "log_likelihood": -2.5},
+        {**ROWS[2], "behind": {"mean": 0.95, "low": 0.3, "high": 1.6}, "less_likely": None},
+    ]
+    chart = combinations(rows, 4, None, None)
+    assert "Within chance 0 · 2 · 15, 2 · 0 · 15 accept alike; likelihood tells 2 · 0 · 15 apart" in chart.caption
+    assert "likelier by 0.15 nats a row" in chart.caption
+    assert (chart.rows[1]["less_likely"], chart.rows[1]["log_likelihood"]) == (0.154, -2.5)
+    rows[1]["less_likely"] = {"mean": 0.001, "low": 0.0, "high": 0.002}
+    assert "are as good as each other" in combinations(rows, 4, None, None).caption

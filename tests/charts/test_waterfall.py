@@ -47,3 +47,14 @@ def test_a_missing_number_is_no_data_and_no_drop():
     assert any(note.text == "no data" and note.x == 4 for note in chart.figure.layout.annotations)
     assert 4 not in losses(chart)
     assert chart.rows[4]["accept_length"] is None
+
+
+def test_numbers_have_their_intervals_and_blocks_are_explained():
+    stages = story()
+    stages[1] = Stage("training\nper row", "training", 2.02, "training", low=1.33, high=2.72)
+    chart = waterfall(stages, 4)
+    bar = next(bar for bar in chart.figure.data if bar.x[0] == 1)
+    assert bar.error_y.array[0] == pytest.approx(0.70) and bar.error_y.arrayminus[0] == pytest.approx(0.69)
+    assert (chart.rows[1]["low"], chart.rows[1]["high"]) == (1.33, 2.72) and chart.rows[0]["low"] is None
+    assert "hatched orange: lost by a fault" in chart.caption and "Whiskers: 95 %" in chart.caption
+    assert "dotted grey: a way of counting" in chart.caption

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,14 @@ def test_the_story_is_diagnosed_with_exit_code_1(eagle3dash, process, demo_store
     assert text.returncode == 1
     assert "wrong-aux-states" in text.stdout
     assert "1.0728" in text.stdout
+    words = " ".join(text.stdout.split())
+    assert re.search(r"replayed on training features +1\.7473 +1\.2923 +2\.2022 +736 rounds", text.stdout)
+    assert "Expected: validation accuracy by step (cumulative)" in words
+    assert "with states 0, 2, 15; states 2, 15, 27 (declared and served) give 1.07" in words
+    assert "No single change and no pair gains beyond doubt: the best single change" in words
+    lines = [line.strip() for line in text.stdout.splitlines()]
+    assert any(line.startswith("unchanged, states 0, 2, 15 ") for line in lines)
+    assert any(line.startswith("- TensorRT-LLM: ") for line in lines)  # a line for each engine
 
 
 def test_the_fixed_story_is_healthy(eagle3dash, demo_store):
@@ -51,6 +60,31 @@ def test_diagnose_of_files_needs_no_store(process, tmp_path):
     assert found["findings"][0]["id"] == "wrong-aux-states"
     assert round(found["numbers"]["expected"], 3) == 1.985
     assert not (tmp_path / "none").exists()
+
+
+def test_temperature_is_said_for_files(eagle3dash, tmp_path):
+    log = DEMO / "story-as-served" / "server"
+    found = document(eagle3dash("diagnose", "--log", log, "--temperature", "0.7", "--json"))
+    assert found["acceptance"]["temperature"] == 0.7
+    assert "0.7 (by the run's settings)" in found["acceptance"]["text"]
+    refused = eagle3dash("diagnose", "--log", log, "--temperature", "-1")
+    assert refused.returncode == 2 and "temperature is -1.0" in refused.stderr
+
+
+def test_a_run_keeps_what_is_said_of_it(eagle3dash, tmp_path):
+    where = ("--store", tmp_path / "store")
+    eagle3dash("import", DEMO / "story-as-served" / "server" / "server.log", "--run", "mine", *where)
+    assert eagle3dash("settings", "mine", *where).stdout == "no settings\n"
+    assert document(eagle3dash("settings", "mine", "--temperature", "0.7", "--expected", "0.5", *where, "--json")) == {
+        "expected": 0.5,
+        "temperature": 0.7,
+    }
+    assert document(eagle3dash("diagnose", "mine", *where, "--json"))["acceptance"]["temperature"] == 0.7
+    told = eagle3dash("diagnose", "mine", "--temperature", "1", *where)
+    assert told.returncode == 2 and "settings mine --temperature" in told.stderr
+    assert eagle3dash("settings", "mine", "--unset", "expected", "temperature", *where).stdout == "no settings\n"
+    assert document(eagle3dash("diagnose", "mine", *where, "--json"))["acceptance"]["temperature"] is None
+    assert eagle3dash("settings", "nobody", *where).returncode == 2
 
 
 def test_replay_sweep_and_features(eagle3dash, demo_store):
@@ -128,7 +162,7 @@ def test_inspect_as_text_says_what_engines_do_and_lists_everything(eagle3dash):
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
     for said in (
-        "vLLM 0.25.0 to 0.32.0, V1 runner: Runs, but not as trained: states fed to fc: HF[1, 3, 4]",
+        "vLLM 0.25.0 to 0.32.0, V1 runner: Runs, but not as the config says: states fed to fc: HF[1, 3, 4]",
         "no engine norms twice",
         "reading as served by SGLang: the hidden half is normed once",
         "passed distinct: Every draft id has a target id of its own.",

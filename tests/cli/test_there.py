@@ -49,6 +49,7 @@ def test_imports_runs_demo_and_backup_too(eagle3dash, busy, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "added to remote" in done.stdout
     assert "remote" in eagle3dash("runs", "--store", busy).stdout
+    assert eagle3dash("settings", "remote", "--temperature", "0.7", "--store", busy).stdout == "temperature: 0.7\n"
     assert "story-fixed" in eagle3dash("demo", "--store", busy).stdout
     assert eagle3dash("backup", tmp_path / "copy", "--store", busy).returncode == 0
     assert (tmp_path / "copy" / "catalog.duckdb").exists()

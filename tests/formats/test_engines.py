@@ -7,6 +7,7 @@ import pytest
 from synthetic_drafters import config, golden, speculators, weights
 
 from eagle3dash.formats.drafters import convert
+from eagle3dash.formats.engines.cells import Proof
 from eagle3dash.formats.engines.portability import CONCERNS, columns, document, rows, serving
 from eagle3dash.formats.engines.servers import SERVERS
 from eagle3dash.records import Drafter
@@ -211,7 +212,7 @@ def test_columns_cover_every_server_once_and_say_what_it_means():
     )
     assert "train with norm_before_residual false, or serve it with vLLM" in sglang.changes
     plain = replace(golden_record("speculators-nbr"), flavour="vllm", fields=())
-    assert columns(plain)[1].summary.startswith("Runs, but not as trained: the residual is raw")
+    assert columns(plain)[1].summary.startswith("Runs, but not as the config says: the residual is raw")
 
 
 def test_as_json():
@@ -219,3 +220,33 @@ def test_as_json():
     assert list(made) == ["SGLang", "vLLM", "TensorRT-LLM"]
     assert {"versions", "outcome", "summary", "changes", "concerns"} == set(made["SGLang"][0])
     assert made["vLLM"][0]["outcome"] == "same"
+
+
+def test_what_replays_proved_overrides_the_config():
+    drafter = golden_record("speculators-nbr")  # norm_before_residual, layer ids of its own
+    claimed = serving(drafter, "vllm", "0.32.0", 61)[0]
+    assert claimed.outcome == "same" and claimed.summary == "Serves it as the config says."
+    shown = Proof(tuple(state + 1 for state in drafter.states), {})
+    for column in serving(drafter, "vllm", "0.32.0", 61, shown):
+        cell = column.cells["States fed to fc"]
+        assert cell.outcome == "differs" and "as replays show; the config means" in cell.drafter
+        assert ", ".join(map(str, shown.states)) in cell.change
+        assert column.summary.startswith("Runs, but not as trained: states fed to fc")
+    right = serving(drafter, "vllm", "0.32.0", 61, Proof(drafter.states))[0]
+    assert right.outcome == "same" and right.summary == "Serves it as trained."
+
+
+def test_a_default_without_ids_is_compared_with_the_proof():
+    for engine, outcome in (("vllm", "differs"), ("sglang", "differs"), ("trtllm", "differs")):
+        found = serving(flat(), engine, None, 30, Proof((0, 2, 15)))[-1].cells["States fed to fc"]
+        assert found.outcome == outcome and found.change, engine
+    assert serving(flat(), "vllm", None, 30, Proof((2, 15, 27)))[-1].cells["States fed to fc"].outcome == "same"
+    assert serving(flat(), "vllm", None, None, Proof((2, 15, 27)))[-1].cells["States fed to fc"].outcome == "depends"
+
+
+def test_a_switch_that_replays_refute_turns_the_row_around():
+    drafter, shown = golden_record("speculators-nbr"), Proof((2, 30, 58), {"residual_norm": False})
+    mine = {engine: serving(drafter, engine, None, 61, shown)[-1].cells["Residual"] for engine in ("vllm", "sglang")}
+    assert mine["vllm"].outcome == "differs" and mine["sglang"].outcome == "same"
+    assert mine["vllm"].drafter == "trained without norm_before_residual, as replays show; the file says otherwise"
+    assert Proof((2, 30, 58), more=True).told == "as the config says"  # something else is wrong with the file

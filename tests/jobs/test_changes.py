@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from eagle3dash.analysis.acceptance import Tally
+from eagle3dash.analysis.changes import ranked
 from eagle3dash.analysis.trials import Stage, Trial, clear, winner
 from eagle3dash.jobs import questions
 from eagle3dash.jobs.imports import bring_in
@@ -74,8 +75,14 @@ def test_a_fault_of_the_file_is_named_with_what_it_costs(small, name):
     assert told["after"]["row_accept_length"] - told["before"]["row_accept_length"] >= told["difference"]["mean"] - 1e-6
     assert told["before"]["rows"] == told["after"]["rows"] > 100
     rows = document["changes"]["training"]
-    assert [row["row_accept_length"] for row in rows] == sorted((row["row_accept_length"] for row in rows), reverse=True)
-    assert any(row["family"] == "baseline" for row in rows)
+    names = [row["name"] for row in rows]
+    for at, row in enumerate(rows):  # what makes no difference comes after what it changes
+        before = " + ".join(row["on"]) or next(each for each in names if each.startswith("unchanged"))
+        assert row["outcome"] not in ("no clear difference", "less likely") or names.index(before) < at
+    single = next(row for row in rows if row["best"] == "single")
+    assert single["clear"] and single["change"] in told["change"] and single["difference_low"] > 0.0
+    pair = next(row for row in rows if row["best"] == "pair")
+    assert (pair["clear"] and len(pair["on"]) == 1) == (name == "two")
 
 
 def test_the_healthy_drafter_gains_by_nothing_and_its_replays_are_kept(shared):
@@ -84,6 +91,11 @@ def test_the_healthy_drafter_gains_by_nothing_and_its_replays_are_kept(shared):
     assert round(document["baseline"]["row_accept_length"], 4) == 2.0226
     families = {row["family"] for row in document["rows"]}
     assert {"norms", "rope", "vocabulary", "head", "lag", "precision", "post-norm", "states"} <= families
+    rows = {tuple(row["sets"].get("states", ())): row for row in ranked(document)}
+    assert round(rows[2, 0, 15]["likelier"], 3) == -0.154 and rows[2, 0, 15]["outcome"] == "less likely"
+    dead = next(row for row in document["rows"] if row["change"] == "d2t read as absolute ids")
+    assert dead["low"] == 1.0 and dead["high"] < 1.02  # nothing is accepted, and texts that differ do not blur that
+    assert all(1.0 <= row["low"] <= row["row_accept_length"] <= row["high"] <= 5.0 for row in document["rows"])
     other = questions.key(shared, Question("changes", "story-as-served", {"capture": "training"}))
     assert other == questions.key(shared, Question("changes", "story-fixed", {"capture": "training"}))
     for kind in ("sweep", "replay"):  # the same weights on the same capture, whatever ids the config claims
@@ -98,6 +110,14 @@ def tally(rows, logprob=-2.0):
     counted = np.arange(right.shape[1]) < len(accepted)
     found.add(right, counted, np.ones(len(counted), dtype=bool), np.full(len(counted), logprob))
     return found
+
+
+def test_a_loss_is_told_as_the_share_that_is_kept():
+    base, half = tally([0, 2] * 8), tally([0, 1] * 8)
+    assert half.share_of(base).mean == 0.5 and half.share_of(base).high < 0.51  # each text keeps half, however they differ
+    assert half.ahead_of(base).high - half.ahead_of(base).low > 0.4
+    assert tally([0] * 16).share_of(base).mean == 0.0
+    assert base.share_of(tally([0] * 16)) is None  # a share of nothing
 
 
 def test_a_gain_of_one_stretch_is_an_accident_and_one_of_every_stretch_is_not():

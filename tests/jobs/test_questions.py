@@ -173,4 +173,4 @@ def test_a_kept_answer_names_no_run(store):
     assert asked[0] == asked[1]
     document = ask(store, "diagnose", "first")
     assert "first" not in json.dumps(document).split()
-    assert "This run has no drafter" in json.dumps(document)
+    assert "add the drafter" in json.dumps(document)

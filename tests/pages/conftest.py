@@ -48,7 +48,7 @@ def demo_store(demo_folder, use_store):
 def visit():
     """visit("layers", run="x") -> the page as it stands after one run of the script, with these URL parameters."""
 
-    def go(page, **params):
+    def go(page, /, **params):
         app = AppTest.from_file(str(ROOT / "eagle3dash" / "web" / "router.py"), default_timeout=120)
         app.query_params.update(params)
         app.run()

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from demo_runs import ANSWERED, ROOT
+from demo_runs import ANSWERED, ROOT, UNASKED
 
 from eagle3dash.jobs.imports import bring_in
 from eagle3dash.store import Store
@@ -44,7 +44,7 @@ def words(app):
 
 def column(table, start):
     name = next(name for name in table.columns if name.startswith(start))
-    return {row["concern"]: row[name].replace("\\", "") for _, row in table.iterrows()}
+    return {row["concern"]: row[name].replace("\\", "").replace("\u00a0", " ") for _, row in table.iterrows()}
 
 
 def test_the_demo(visit, demo_store):
@@ -52,14 +52,27 @@ def test_the_demo(visit, demo_store):
     assert not app.exception and not app.error
     engines, readings, checks = tables(app)
     assert engines.columns[2].startswith("vLLM") and engines.columns[2].endswith("this run")
-    own = column(engines, "vLLM")
-    assert "as trained" in own["**In all**"] and "HF[2, 15, 27]" in own["States fed to fc"]
+    own, file = column(engines, "vLLM"), column(engines, "the file")
+    assert "not as trained" in own["**In all**"]  # as the diagnosis proved, whatever the config says
+    assert "HF[2, 15, 27]" in own["States fed to fc"] and "warning" in own["States fed to fc"]
+    assert file["States fed to fc"] == "trained on HF[0, 2, 15], as replays show; the config means HF[2, 15, 27]"
+    assert "Replays show: trained on **HF[0], HF[2], HF[15]** (the best of 24" in words(app)
+    assert '"eagle_aux_hidden_state_layer_ids": [0, 2, 15]' in words(app)
     assert "Cannot read a speculators config" in column(engines, "SGLang")["Loading"]
     assert len(readings) == 4
     assert {"range", "distinct", "t2d", "coverage"} <= set(checks["check"])
     assert all("passed" in outcome for outcome in checks["outcome"])
     fields, tensors = app.dataframe[0].value, app.dataframe[1].value
     assert {"used", "ignored"} == set(fields["use"]) and "missing" in set(tensors["use"])
+
+
+def test_what_no_replay_has_shown_is_as_the_config_says(visit, demo_store):
+    app = visit("drafter", run=UNASKED)
+    engines = tables(app)[0]
+    assert "as the config says" in column(engines, "vLLM")["**In all**"]
+    assert column(engines, "the file")["States fed to fc"] == "the config means HF[0, 2, 15]"
+    assert not any("as trained" in text.replace("as trained by", "") for text in column(engines, "vLLM").values())
+    assert "not shown by a replay yet" in words(app)
 
 
 def test_switches_that_engines_drop_are_said_with_icon_and_words(visit, raw_on_sglang):

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-from eagle3dash.web import api, state
+from eagle3dash.web import api, state, upload
 
 DEMO = Path(__file__).parents[2] / "data" / "demo"
 
@@ -57,6 +59,34 @@ def test_a_job_can_be_cancelled(client):
     assert ended(client, job)["state"] in ("cancelled", "done")
 
 
+def test_settings(client):
+    client.post("/api/import", json={"paths": [str(DEMO / "drafter")], "run": "said"}).json()
+    for _ in range(300):
+        if "said" in {run["name"] for run in client.get("/api/runs").json()["runs"]}:
+            break
+        time.sleep(0.1)
+    reply = client.post("/api/settings", json={"run": "said", "settings": {"temperature": 0.7, "steps": 3}})
+    assert reply.json() == {"settings": {"temperature": 0.7, "steps": 3}}
+    reply = client.post("/api/settings", json={"run": "said", "settings": {"steps": None}})
+    assert reply.json() == {"settings": {"temperature": 0.7}}
+
+
+def test_whatever_no_route_takes_is_answered_in_json(client):
+    whole = Starlette(routes=[*upload.ROUTES, *api.ROUTES, Mount("/", PlainTextResponse("<html>a page</html>"))])
+    with TestClient(whole) as anybody:
+        wrong = {("GET", "/api/about"): "POST", ("POST", "/api/runs"): "GET", ("DELETE", "/api/jobs/1"): "GET"}
+        wrong |= {("POST", f"/api/upload/{'a' * 32}/x"): "GET", ("HEAD", "/api/import"): "POST"}
+        for (method, path), takes in wrong.items():
+            reply = anybody.request(method, path)
+            assert reply.status_code == 405, (method, path)
+            assert takes in reply.headers["allow"] and reply.headers["content-type"] == "application/json"
+        for path in ("/api", "/api/", "/api/nothing", "/api/jobs/none"):
+            reply = anybody.get(path)
+            assert reply.status_code == 404 and set(reply.json()) == {"error"}
+        assert anybody.get("/apiary").text == "<html>a page</html>"
+        assert anybody.get("/api/runs").status_code == 401
+
+
 def test_backup(client, tmp_path):
     assert client.post("/api/backup", json={"dest": str(tmp_path / "copy")}).status_code == 200
     assert (tmp_path / "copy" / "catalog.duckdb").exists()
@@ -75,6 +105,10 @@ def test_backup(client, tmp_path):
         ("/api/jobs/999/cancel", {}, 404),
         ("/api/backup", {}, 400),
         ("/api/backup", [1], 400),
+        ("/api/settings", {"run": "story"}, 400),
+        ("/api/settings", {"run": "nobody", "settings": {}}, 404),
+        ("/api/settings", {"run": "story", "settings": {"temperature": -1}}, 400),
+        ("/api/settings", {"run": "story", "settings": {"colour": "red"}}, 400),
     ],
 )
 def test_requests_that_cannot_be_met(client, path, body, status):

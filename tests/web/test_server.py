@@ -11,6 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from eagle3dash.store import Store
+
 ROOT = Path(__file__).parents[2]
 MB = 1 << 20
 
@@ -112,3 +114,29 @@ def test_the_server_ends_with_its_children(server):
             break
         time.sleep(0.1)
     assert children and not left
+
+
+def test_ctrl_c_is_no_error(tmp_path):
+    store = tmp_path / "store"
+    with Store.open(store) as used:  # else it would be given the demo
+        used.update_job(used.add_job("demo", None, {}, "demo"), state="cancelled")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "eagle3dash", "serve"],
+        cwd=ROOT,
+        env={**os.environ, "EAGLE3DASH_STORE": str(store), "STREAMLIT_SERVER_PORT": "0"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said = [process.stdout.readline() for _ in range(2)]
+        assert "eagle3dash: http" in "".join(said)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        rest, _ = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0
+    assert "has stopped" in rest and "Abort" not in rest and "Traceback" not in rest

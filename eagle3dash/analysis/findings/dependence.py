@@ -27,6 +27,8 @@ REQUESTS = 24  # for prompt lengths: a third of them at each end
 FIRST = 0.4  # first round's accepted tokens / those of later rounds
 COUNTED = 20  # accepted tokens to be expected in first rounds: fewer can be missing by chance
 EVERY = 20  # requests for the first round
+LOADS = ("windows that state the running requests", "running requests")
+PROMPTS = ("responses that state rounds and prompt tokens", "tokens")
 
 
 def graph_loss(e: Evidence) -> list[Finding | Gap]:
@@ -34,8 +36,8 @@ def graph_loss(e: Evidence) -> list[Finding | Gap]:
     windows = windows_of(e)
     groups = [[w for w in windows if w.extra.get("cuda_graph") is on] for on in (True, False)]
     if min(map(len, groups)) < AT_LEAST:
-        needs = f"a log with {AT_LEAST} windows or more both with and without CUDA graphs (serve once with them off)"
-        return [Gap("graph-loss", needs)]
+        told = f"(here {len(groups[0])} with and {len(groups[1])} without; serve once with them off)"
+        return [Gap("graph-loss", f"add an SGLang log: {AT_LEAST} windows or more with CUDA graphs and without {told}")]
     with_graphs, without = of_windows(groups[0], "with CUDA graphs"), of_windows(groups[1], "without CUDA graphs")
     pair = (without, with_graphs) if without.value >= with_graphs.value else (with_graphs, without)
     return _told("graph-loss", "Acceptance differs with CUDA graphs", pair, fixes.GRAPHS)
@@ -43,9 +45,12 @@ def graph_loss(e: Evidence) -> list[Finding | Gap]:
 
 def load_loss(e: Evidence) -> list[Finding | Gap]:
     """Windows with many running requests against windows with few."""
-    groups = _ends([w for w in windows_of(e) if w.running], lambda w: w.running)
+    windows = [w for w in windows_of(e) if w.running]
+    groups = _ends(windows, lambda w: w.running)
     if groups is None:
-        return [Gap("load-loss", "a log whose lines state the running requests, under low and under high load")]
+        return [
+            Gap("load-loss", f"add a log under low and under high load: {_spread(windows, lambda w: w.running, LOADS)}")
+        ]
     names = [f"at up to {max(w.running for w in groups[0])} running", f"at {min(w.running for w in groups[1])} or more"]
     pair = of_windows(groups[0], names[0]), of_windows(groups[1], names[1])
     return _told("load-loss", "Acceptance falls with load", pair, fixes.LOAD)
@@ -57,8 +62,8 @@ def cache_loss(e: Evidence) -> list[Finding | Gap]:
     fresh = [w for w in windows if w.extra["cached_share"] <= FRESH]
     cached = [w for w in windows if w.extra["cached_share"] >= CACHED]
     if min(len(fresh), len(cached)) < AT_LEAST:
-        needs = f"a log of SGLang's prefill lines, {AT_LEAST} windows or more with cached and with new prompts"
-        return [Gap("cache-loss", needs)]
+        needs = f"add an SGLang log: {AT_LEAST} windows or more after cached and after new prompts, by its prefill lines"
+        return [Gap("cache-loss", f"{needs} (here {len(cached)} and {len(fresh)})")]
     pair = of_windows(fresh, "after new prompts"), of_windows(cached, "after cached prompts")
     return _told("cache-loss", "Acceptance is lower after cached prompts", pair, fixes.CACHE)
 
@@ -66,10 +71,10 @@ def cache_loss(e: Evidence) -> list[Finding | Gap]:
 def length_loss(e: Evidence) -> list[Finding | Gap]:
     """Requests with long prompts against requests with short ones."""
     requests = [r for log in e.log_records for r in log.requests if r.accepted and r.prompt_tokens]
-    groups = _ends(requests, lambda r: r.prompt_tokens) if len(requests) >= REQUESTS else None
+    groups = _ends(requests, lambda r: r.prompt_tokens, REQUESTS)
     if groups is None:
-        needs = f"{REQUESTS} or more per-request responses with rounds and prompt tokens, short and long prompts among them"
-        return [Gap("length-loss", needs)]
+        needs = _spread(requests, lambda r: r.prompt_tokens, PROMPTS, REQUESTS)
+        return [Gap("length-loss", f"add responses to short and to long prompts: {needs}")]
     names = [
         f"with prompts of up to {max(r.prompt_tokens for r in groups[0])} tokens",
         f"with {min(r.prompt_tokens for r in groups[1])} or more",
@@ -84,13 +89,14 @@ def first_round_loss(e: Evidence) -> list[Finding | Gap]:
     logs = [log for log in e.log_records if "histogram" not in log.definitions.get("rounds", "")]
     requests = [r for log in logs for r in log.requests if len(r.accepted) > 1]
     if len(requests) < EVERY:
-        needs = f"{EVERY} or more per-request responses with the rounds in order (vLLM: detailed per-request metrics)"
-        return [Gap("first-round-loss", needs)]
+        needs = f"add responses with their rounds in order (vLLM: detailed per-request metrics): {EVERY} or more"
+        return [Gap("first-round-loss", f"{needs} (here {len(requests)})")]
     first = _pooled([(r.accepted[0], 1) for r in requests], "in the first round of a request")
     later = _pooled([(sum(r.accepted[1:]), len(r.accepted) - 1) for r in requests], "in later rounds")
     expected = (later.value - 1.0) * len(requests)
     if expected < COUNTED:
-        return [Gap("first-round-loss", f"more requests: {COUNTED} tokens to be expected in first rounds")]
+        needs = f"add more responses: the first rounds of these {len(requests)} should hold {expected:.0f} accepted tokens"
+        return [Gap("first-round-loss", f"{needs}, and fewer than {COUNTED} can be missing by chance")]
     if first.value - 1.0 >= FIRST * (later.value - 1.0):
         return []
     return _told("first-round-loss", "The first round of a request accepts far less", (later, first), fixes.FIRST_ROUND)
@@ -108,10 +114,12 @@ def _told(
     return [Finding(identity, "warning", told, evidence, fix)]
 
 
-def _ends(items: Sequence[Any], size: Callable[[Any], float]) -> tuple[list[Any], list[Any]] | None:
-    """The third with the smallest and the third with the largest `size`, in their own order; None where they are alike.
-    Equal sizes are never put into both thirds."""
-    if len(items) < 3 * AT_LEAST:
+def _ends(
+    items: Sequence[Any], size: Callable[[Any], float], least: int = 3 * AT_LEAST
+) -> tuple[list[Any], list[Any]] | None:
+    """The third with the smallest and the third with the largest `size`, in their own order; None where they are alike, or
+    fewer than `least`. Equal sizes are never put into both thirds."""
+    if len(items) < least:
         return None
     sizes = np.array([size(item) for item in items], dtype=float)
     low, high = np.quantile(sizes, (1 / 3, 2 / 3))
@@ -119,6 +127,15 @@ def _ends(items: Sequence[Any], size: Callable[[Any], float]) -> tuple[list[Any]
         return None
     lower, upper = ([i for i, in_it in zip(items, which, strict=True) if in_it] for which in (sizes <= low, sizes >= high))
     return (lower, upper) if min(len(lower), len(upper)) >= AT_LEAST else None
+
+
+def _spread(items: Sequence[Any], size: Callable[[Any], float], words: tuple[str, str], least: int = 3 * AT_LEAST) -> str:
+    """Why `_ends` cannot compare: too few of them, or too much alike. words: what states the size, the size's unit."""
+    stating, unit = words
+    if len(items) < least:
+        return f"{least} or more {stating} (here {len(items)})"
+    low, high = np.quantile([size(item) for item in items], (1 / 3, 2 / 3))
+    return f"of the {len(items)} here a third has up to {low:.0f}, a third {high:.0f} or more {unit}: too much alike"
 
 
 def _of_requests(requests: Sequence[Request], name: str) -> Length:

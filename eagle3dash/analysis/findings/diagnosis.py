@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from eagle3dash.analysis.changes import ranked
+from eagle3dash.analysis.changes import by_capture
 from eagle3dash.analysis.findings import fixes
 from eagle3dash.analysis.findings.confidence import confidence
 from eagle3dash.analysis.findings.drops import acceptance, drops
@@ -32,7 +32,7 @@ ORDER = {"error": 0, "warning": 1, "info": 2}
 def diagnose(e: Evidence) -> dict[str, Any]:
     """The `diagnose` document, with "verdict", "drops", "changes", "acceptance", "checked", "notes", "wiring", "lengths".
 
-    "changes": by capture, the rows of `analysis.changes` best first, the drafter as it is among them."""
+    "changes": by capture, the rows of `analysis.changes` in order, the drafter as it is among them."""
     told = {check: [Gap(check.id, needs)] if (needs := lacking(check, e)) else check.function(e) for check in CHECKS}
     findings = _weighed([each for found in told.values() for each in found if isinstance(each, Finding)])
     checked = [_outcome(check, found, findings) for check, found in told.items()]
@@ -41,7 +41,7 @@ def diagnose(e: Evidence) -> dict[str, Any]:
         "numbers": numbers(e),
         "drops": drops(e, findings),
         "served": e.served and {name: e.served[name] for name in SERVED},
-        "changes": {role: ranked(found) for role, found in e.changes.items()},
+        "changes": by_capture(e.changes, e.sweep, e.wiring.declared, e.wiring.served),
         "acceptance": acceptance(e),
         "steps": e.steps,
         "findings": [to_json(finding) | {"confidence": confidence(e, finding)} for finding in findings],

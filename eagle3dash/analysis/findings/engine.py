@@ -72,7 +72,7 @@ def position_cliff(e: Evidence) -> list[Finding | Gap]:
         fix = (fixes.LATER if step == 1 else fixes.CLIFF) + (log_fixes.UNDECIDED if own is None else "")
         return [Finding("position-cliff", "warning", title, evidence, fix)]
     if not reached or reached[0] < FEW:
-        return [Gap("position-cliff", f"a log with acceptance by position over {FEW} rounds or more")]
+        return [Gap("position-cliff", f"add a log with acceptance by position over {FEW} rounds or more")]
     return []
 
 

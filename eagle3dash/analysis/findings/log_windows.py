@@ -12,7 +12,7 @@ import numpy as np
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.lengths import Length
 from eagle3dash.analysis.intervals import interval
-from eagle3dash.analysis.served import one_tensor_rank
+from eagle3dash.analysis.served import is_metrics, one_tensor_rank
 from eagle3dash.records import Window
 
 AT_LEAST = 5  # windows of a group
@@ -21,8 +21,8 @@ NEIGHBOURS = 4  # windows that are taken as one
 
 
 def windows_of(e: Evidence) -> list[Window]:
-    """Log lines in order, one tensor-parallel rank each, that say an accept length."""
-    lines = [w for log in e.log_records if not log.requests for w in log.windows]
+    """Log lines in order, one tensor-parallel rank each, that say an accept length. Metrics and responses have none."""
+    lines = [w for log in e.log_records if not log.requests and not is_metrics(log) for w in log.windows]
     return one_tensor_rank([w for w in lines if w.accept_length is not None and not w.cumulative and not w.warmup])
 
 

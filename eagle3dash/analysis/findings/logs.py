@@ -54,7 +54,7 @@ def too_good_acceptance(e: Evidence) -> list[Finding | Gap]:
     """Everything is accepted, in all or in many windows; or the answers repeat themselves and so are accepted."""
     served, steps = e.served, e.served["steps"]
     if not steps:
-        return [Gap("too-good-acceptance", "a log that states the number of drafted tokens (or --steps)")]
+        return [Gap("too-good-acceptance", "add a log that states the number of drafted tokens, or set K for the run")]
     windows = windows_of(e)
     many = [w for w in windows if w.accept_length >= _full(served)]
     whole = served["accept_length"] >= _full(served) and (served["rounds"] or ENOUGH) >= ENOUGH
@@ -93,7 +93,7 @@ def acceptance_trend(e: Evidence) -> list[Finding | Gap]:
     """Falls while the server runs."""
     windows = windows_of(e)
     if len(windows) < WINDOWS:
-        return [Gap("acceptance-trend", f"a longer log: {WINDOWS} windows or more over time (here {len(windows)})")]
+        return [Gap("acceptance-trend", f"add a longer log: {WINDOWS} windows or more over time (here {len(windows)})")]
     third = len(windows) // 3
     ends = windows[:third], windows[-third:]
     first, last = of_windows(ends[0], "first third"), of_windows(ends[1], "last third")
@@ -145,7 +145,8 @@ def ranks_differ(e: Evidence) -> list[Finding | Gap]:
         groups.setdefault(TENSOR_RANK.sub("", window.rank or "").strip(), []).append(window)
     lengths = {name: of_windows(group, name) for name, group in groups.items() if len(group) >= AT_LEAST}
     if len(lengths) < 2:
-        return [Gap("ranks-differ", f"a log of several data-parallel ranks, {AT_LEAST} windows or more of each")]
+        needs = f"add a log of several data-parallel ranks, {AT_LEAST} windows or more of each (here {len(lengths)} such)"
+        return [Gap("ranks-differ", needs)]
     best, worst = (pick(lengths, key=lambda name: lengths[name].value) for pick in (max, min))
     found = loss(lengths[best], lengths[worst], least=CHANGE)
     if not found.shown:
@@ -186,7 +187,8 @@ def speed_not_acceptance(e: Evidence) -> list[Finding | Gap]:
     windows = [w for w in windows_of(e) if isinstance(w.extra.get("cuda_graph"), bool)]
     slow = [w for w in windows if not w.extra["cuda_graph"]]
     if len(windows) < AT_LEAST:
-        return [Gap("speed-not-acceptance", f"{AT_LEAST} log windows or more that state the CUDA graph flag (SGLang)")]
+        needs = f"add an SGLang log: {AT_LEAST} windows or more that state the CUDA graph flag (here {len(windows)})"
+        return [Gap("speed-not-acceptance", needs)]
     if len(slow) < 0.2 * len(windows):
         return []
     title = f"{len(slow)} of {len(windows)} log windows ran without CUDA graphs: slow, whatever is accepted"

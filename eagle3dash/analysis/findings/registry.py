@@ -13,29 +13,9 @@ from eagle3dash.analysis.findings import (
     texts,
     training,
 )
-from eagle3dash.analysis.findings.evidence import Check, Evidence
+from eagle3dash.analysis.findings.evidence import Check
+from eagle3dash.analysis.findings.lacking import lacking as lacking
 
-ADD = {
-    "drafter": "add the drafter (its folder with config.json and weights)",
-    "training": "add a training capture (--as training)",
-    "serving": "add a serving capture of the same texts (--as serving)",
-    "log": "add a server log, metrics or per-request responses",
-    "target": "add the target's embeddings and head (a GGUF or safetensors file)",
-    "aligned": "add captures of the same texts: these two share no tokens",
-    "replay_training": "add the drafter and a training capture (and the target, where it lends the embeddings)",
-    "replay_serving": "add the drafter and a serving capture (and the target, where it lends the embeddings)",
-    "changes": "add a capture (and the target, where it lends the embeddings)",
-    "replay_any": "add a capture (and the target, where it lends the embeddings)",
-    "trained": "add a training capture on which the drafter works",
-}
-PARTS = {  # need -> the answer whose failure explains that it is not there
-    "replay_training": "training",
-    "replay_any": "training",
-    "trained": "training",
-    "changes": "training",
-    "replay_serving": "serving",
-    "aligned": "features",
-}
 CAPTURES = ("training", "serving", "features")
 ALIGNED = (*CAPTURES, "aligned")
 TRAINED = ("drafter", "training", "trained")
@@ -107,28 +87,3 @@ CHECKS = (
     Check("off-distribution", "training", "served text, training text", ("training", "serving"), texts.off_distribution),
     Check("speed-not-acceptance", "engine", "windows without CUDA graphs", ("log",), logs.speed_not_acceptance),
 )
-
-
-def lacking(check: Check, e: Evidence) -> str | None:
-    """What a person would have to add for this check, or None when it can be made."""
-    for need in check.needs:
-        if not _have(need, e):
-            gap = e.gaps.get(PARTS.get(need, need))
-            return gap["message"] if gap and need not in ("log", "drafter") else ADD.get(need, f"needs {need}")
-    return None
-
-
-def _have(need: str, e: Evidence) -> bool:
-    if need in ("drafter", "training", "serving", "target"):
-        return getattr(e, need) is not None
-    known = {
-        "log": e.served is not None,
-        "features": e.features is not None,
-        "aligned": bool(e.wiring.slots),
-        "trained": e.wiring.trained is not None,
-        "replay_training": "training" in e.replays,
-        "replay_serving": "serving" in e.replays,
-        "replay_any": bool(e.replays),
-        "changes": bool(e.changes),
-    }
-    return known[need]

@@ -21,9 +21,9 @@ def loss_mask_shifted(e: Evidence) -> list[Finding | Gap]:
     """The mask's edges stand one token beside those of the answers."""
     found = e.texts.get("mask")
     if found is None:
-        return [Gap("loss-mask-shifted", "a training capture with loss masks")]
+        return [Gap("loss-mask-shifted", "add a training capture with loss masks")]
     if found["shift"] is None:
-        needs = f"loss masks of {SPANS} or more answers, begun differently after one template (here {found['spans']})"
+        needs = f"add texts: {SPANS} or more masked answers, begun differently after one template (here {found['spans']})"
         return [Gap("loss-mask-shifted", needs)]
     if found["shift"] == 0:
         return []
@@ -37,7 +37,7 @@ def off_distribution(e: Evidence) -> list[Finding | Gap]:
     """Served text is unlike the training text by how often its tokens occur."""
     found = e.texts.get("unlike")
     if found is None:
-        return [Gap("off-distribution", f"{TEXTS} texts or more in both captures")]
+        return [Gap("off-distribution", f"add captures of {TEXTS} texts or more each")]
     if not found["differ"]:
         return []
     title = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from eagle3dash.records import Drafter
@@ -12,8 +12,29 @@ KIMI_VOCAB, GPT_OSS_VOCAB = 163840, 201088
 
 
 @dataclass(frozen=True)
+class Proof:
+    """What replays showed of a drafter's training, whatever its file says.
+
+    states: those it was trained on (None: not shown). switches: those of `DrafterSpec` that the file gets wrong, with their
+    right values. more: the file gets something else wrong.
+    """
+
+    states: tuple[int, ...] | None = None
+    switches: dict[str, bool] = field(default_factory=dict)
+    more: bool = False
+
+    @property
+    def told(self) -> str:
+        """What "the same" means in a table: as the drafter was trained, or only as its file says."""
+        return "as trained" if self.states and not self.more else "as the config says"
+
+
+UNPROVED = Proof()
+
+
+@dataclass(frozen=True)
 class Cell:
-    """What an engine does about one concern: as trained, as trained if something holds, otherwise, or not at all.
+    """What an engine does about one concern: the same as the drafter, the same if something holds, other, none.
 
     drafter: what the file is or was trained with, the same in every cell of a row.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eagle3dash.formats.engines.cells import Cell, family, fed, said
+from eagle3dash.formats.engines.cells import UNPROVED, Cell, Proof, family, fed, said
 from eagle3dash.formats.engines.servers import SGLANG, TENSORRT, VLLM, Server
 from eagle3dash.formats.engines.states import setting, states_of
 from eagle3dash.records import Drafter
@@ -17,7 +17,7 @@ FLAT = (
 )
 
 
-def loading(server: Server, drafter: Drafter, layers: int | None) -> Cell:
+def loading(server: Server, drafter: Drafter, layers: int | None, proof: Proof) -> Cell:
     """What stops the engine while it loads the file, or loads it only in part."""
     for test in (_config, _depth, _latent, _names, _width, _map):
         found = test(server, drafter)
@@ -79,13 +79,21 @@ def _map(server: Server, drafter: Drafter) -> Cell | None:
     return Cell("stops", "refuses a d2t where the draft vocabulary is the target's", "drop d2t and t2d from the file")
 
 
-def states(server: Server, drafter: Drafter, layers: int | None) -> Cell:
-    """Which states it captures, beside those that the config means under its maker's convention."""
+def states(server: Server, drafter: Drafter, layers: int | None, proof: Proof = UNPROVED) -> Cell:
+    """Which states it captures, beside those a replay showed; else those the config means under its maker's convention."""
+    if proof.states is None:
+        return _states(server, drafter, layers)
+    shown = f"trained on {fed(proof.states)}, as replays show"
+    but = f"; {_means(drafter)}" if drafter.states != proof.states else ""
+    return replace(_states(server, replace(drafter, states=proof.states), layers), drafter=shown + but)
+
+
+def _states(server: Server, drafter: Drafter, layers: int | None) -> Cell:
     ids, place, trained = drafter.layer_ids, _place(drafter), drafter.states
     if "setting" in server.ids_at:
         return _by_setting(server, drafter, layers)
     if not ids:
-        return _by_default(drafter, layers)
+        return _by_default(server, drafter, layers)
     if place not in server.ids_at:
         taken = states_of(None, server.engine, layers=layers)
         does = f"{fed(taken) if taken else DEFAULT}, its default, as it reads no {drafter.layer_ids_at}"
@@ -126,10 +134,12 @@ def _means(drafter: Drafter) -> str:
     return f"the config means {fed(drafter.states)}" if drafter.states else "the config names no layers"
 
 
-def _by_default(drafter: Drafter, layers: int | None) -> Cell:
+def _by_default(server: Server, drafter: Drafter, layers: int | None) -> Cell:
     text = fed((2, layers // 2, layers - 3)) if layers else DEFAULT
     if drafter.spec.num_aux != 3:
         return Cell("stops", f"{text}, where fc reads {drafter.spec.num_aux} states", "", _means(drafter))
+    if drafter.states:
+        return _compared(server, drafter, (2, layers // 2, layers - 3) if layers else None, f"{text}, its default")
     if str(said(drafter, "speculators_version") or "").startswith(("0.3.", "0.4.")):
         does = f"{text}, where speculators 0.3 and 0.4 dumped HF[3, N//2+1, N-2] unless told"
         return Cell("depends", does, "", _means(drafter))
@@ -142,12 +152,14 @@ def _by_setting(server: Server, drafter: Drafter, layers: int | None) -> Cell:
     if not drafter.states:
         alike = not drafter.layer_ids and drafter.spec.num_aux == 3
         return Cell("same" if alike else "depends", does, "", _means(drafter))
+    if 0 in drafter.states:
+        return Cell("differs", f"never HF[0]; {does}", setting(drafter.states, server.engine), _means(drafter))
     if layers and tuple(drafter.states) == (2, layers // 2, layers - 3):
         return Cell("same", does, "", _means(drafter))
     return Cell("depends", does, setting(drafter.states, server.engine), _means(drafter))
 
 
-def later_norm(server: Server, drafter: Drafter, layers: int | None) -> Cell | None:
+def later_norm(server: Server, drafter: Drafter, layers: int | None, proof: Proof) -> Cell | None:
     """The name under which it looks for the norm before attention in layers after the first."""
     ends = (".input_layernorm.weight", ".hidden_norm.weight")
     plain = [tensor.name.removeprefix("model.") for tensor in drafter.tensor_list if tensor.use == "used"]
@@ -162,7 +174,7 @@ def later_norm(server: Server, drafter: Drafter, layers: int | None) -> Cell | N
     return Cell("differs", does, change, named)
 
 
-def embeddings(server: Server, drafter: Drafter, layers: int | None) -> Cell:
+def embeddings(server: Server, drafter: Drafter, layers: int | None, proof: Proof) -> Cell:
     """Whose embedding table it drafts with."""
     trained = said(drafter, "embed_requires_grad") is True
     held = "trained ones in the file" if trained else "a table in the file" if drafter.has_embedding else "none in the file"
@@ -183,7 +195,7 @@ def _embeddings(server: Server, drafter: Drafter, trained: bool) -> Cell:
     return Cell("same", "the target's, the same unless the drafter trained its own")
 
 
-def head(server: Server, drafter: Drafter, layers: int | None) -> Cell:
+def head(server: Server, drafter: Drafter, layers: int | None, proof: Proof) -> Cell:
     """Whose lm_head it drafts with, and how draft ids become target ids."""
     spec, missing = drafter.spec, {tensor.name for tensor in drafter.tensor_list if tensor.use == "missing"}
     reduced = spec.draft_vocab < spec.vocab

@@ -1,6 +1,7 @@
 """What each engine will do with one drafter file: a column for each version that behaves alike, a row for each concern.
 
-The facts are in `servers` and `states`; here they meet a record. "as trained" is the record's own reading.
+The facts are in `servers` and `states`; here they meet a record. What is compared with is what replays proved of its
+training (`Proof`), and where nothing is proved the record's own reading: then it is "as the config says", no more.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from eagle3dash.formats.engines import concerns, switches
-from eagle3dash.formats.engines.cells import Cell
+from eagle3dash.formats.engines.cells import UNPROVED, Cell, Proof
 from eagle3dash.formats.engines.servers import SERVERS, Server
 from eagle3dash.formats.engines.states import engine_name, version_of
 from eagle3dash.records import Drafter
 
 Outcome = Literal["same", "depends", "differs", "stops"]
 ORDER: tuple[Outcome, ...] = ("same", "depends", "differs", "stops")  # by severity
-CONCERNS: dict[str, Callable[[Server, Drafter, int | None], Cell | None]] = {
+CONCERNS: dict[str, Callable[[Server, Drafter, int | None, Proof], Cell | None]] = {
     "Loading": concerns.loading,
     "States fed to fc": concerns.states,
     **switches.CONCERNS,
@@ -30,12 +31,14 @@ BARE = ("States fed to fc", "RoPE", "Embeddings", "Head and vocabulary")  # rows
 
 @dataclass(frozen=True)
 class Column:
-    """One engine over versions in which it does the same with this file. `cells`: concern -> what it does."""
+    """One engine over versions in which it does the same with this file. `cells`: concern -> what it does; `like`: what
+    "the same" is said of (see `Proof.told`)."""
 
     engine: str
     versions: str
     servers: tuple[Server, ...]
     cells: dict[str, Cell]
+    like: str = UNPROVED.told
 
     @property
     def outcome(self) -> Outcome:
@@ -50,10 +53,10 @@ class Column:
         if told["stops"]:
             return f"Stops: {'; '.join(told['stops'])}." + (f" Past that: {rest}." if rest else "")
         if rest:
-            return f"Runs, but not as trained: {rest}."
+            return f"Runs, but not {self.like}: {rest}."
         if told["depends"]:
-            return f"Serves it as trained, if this is right: {'; '.join(told['depends'])}."
-        return "Serves it as trained."
+            return f"Serves it {self.like}, if this is right: {'; '.join(told['depends'])}."
+        return f"Serves it {self.like}."
 
     @property
     def changes(self) -> list[str]:
@@ -61,23 +64,25 @@ class Column:
         return list(dict.fromkeys(cell.change for cell in self.cells.values() if cell.change))
 
 
-def columns(drafter: Drafter, layers: int | None = None) -> list[Column]:
+def columns(drafter: Drafter, layers: int | None = None, proof: Proof = UNPROVED) -> list[Column]:
     """Every engine, versions that do the same with this file taken together. layers: N of the target."""
     groups: dict[tuple[Any, ...], list[Server]] = {}
     for server in SERVERS:
-        groups.setdefault((server.engine, *_cells(server, drafter, layers).items()), []).append(server)
-    made = [Column(key[0], versions(alike), tuple(alike), dict(key[1:])) for key, alike in groups.items()]
+        groups.setdefault((server.engine, *_cells(server, drafter, layers, proof).items()), []).append(server)
+    made = [Column(key[0], versions(alike), tuple(alike), dict(key[1:]), proof.told) for key, alike in groups.items()]
     return sorted(made, key=lambda column: SERVERS.index(column.servers[0]))
 
 
 def rows(made: list[Column]) -> list[tuple[str, list[Cell]]]:
     """(concern, a cell of each column), for concerns that any column has something to say about."""
-    blank = Cell("same", "as trained")
+    blank = Cell("same", "no difference")
     names = [name for name in CONCERNS if any(name in column.cells for column in made)]
     return [(name, [column.cells.get(name, blank) for column in made]) for name in names]
 
 
-def serving(drafter: Drafter, engine: str | None, version: str | None, layers: int | None = None) -> list[Column]:
+def serving(
+    drafter: Drafter, engine: str | None, version: str | None, layers: int | None = None, proof: Proof = UNPROVED
+) -> list[Column]:
     """The columns of one engine; of one version (the newest that was read and is no newer) where that is known.
 
     Two for vLLM where its two runners differ; none for an engine that is not known here.
@@ -88,7 +93,7 @@ def serving(drafter: Drafter, engine: str | None, version: str | None, layers: i
         known = sorted({version_of(server.first) or () for server in mine})
         wanted = max((one for one in known if at is None or one <= at), default=known[0])
         mine = [server for server in mine if (version_of(server.first) or ()) == wanted]
-    return [column for column in columns(drafter, layers) if any(server in mine for server in column.servers)]
+    return [column for column in columns(drafter, layers, proof) if any(server in mine for server in column.servers)]
 
 
 def document(drafter: Drafter, layers: int | None = None) -> dict[str, list[dict[str, Any]]]:
@@ -130,6 +135,6 @@ def _named(row: str, cell: Cell) -> str:
     return f"{row if row == 'RoPE' else row.lower()}: {cell.told}" if row in BARE else cell.told
 
 
-def _cells(server: Server, drafter: Drafter, layers: int | None) -> dict[str, Cell]:
-    found = {name: concern(server, drafter, layers) for name, concern in CONCERNS.items()}
+def _cells(server: Server, drafter: Drafter, layers: int | None, proof: Proof) -> dict[str, Cell]:
+    found = {name: concern(server, drafter, layers, proof) for name, concern in CONCERNS.items()}
     return {name: cell for name, cell in found.items() if cell is not None}

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from eagle3dash.formats.engines.cells import Cell, has
+from eagle3dash.formats.engines.cells import Cell, Proof, has
 from eagle3dash.formats.engines.servers import VLLM, Server
 from eagle3dash.records import Drafter, DrafterSpec
+
+BELIED = "write into config.json how it was trained; the diagnosis of the run says what"
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,11 @@ def computed(server: Server, drafter: Drafter) -> DrafterSpec:
     return replace(spec, **dict.fromkeys(out, False))
 
 
-def _row(switch: Switch) -> Callable[[Server, Drafter, int | None], Cell | None]:
-    def cell(server: Server, drafter: Drafter, layers: int | None) -> Cell | None:
+def _row(switch: Switch) -> Callable[[Server, Drafter, int | None, Proof], Cell | None]:
+    def cell(server: Server, drafter: Drafter, layers: int | None, proof: Proof) -> Cell | None:
         own, engine = getattr(drafter.spec, switch.name), getattr(computed(server, drafter), switch.name)
+        if own != proof.switches.get(switch.name, own):
+            return _belied(switch, not own, engine)
         trained = f"trained with {switch.trained}" if own else f"trained without {switch.trained}"
         if own == engine:
             return Cell("same", switch.on, "", trained) if own and switch.name != "head_norm" else None
@@ -94,7 +98,14 @@ def _row(switch: Switch) -> Callable[[Server, Drafter, int | None], Cell | None]
     return cell
 
 
-def rope(server: Server, drafter: Drafter, layers: int | None) -> Cell | None:
+def _belied(switch: Switch, shown: bool, engine: bool) -> Cell:
+    """Where replays show that the drafter was trained the other way than its file says."""
+    trained = f"trained {'with' if shown else 'without'} {switch.trained}, as replays show; the file says otherwise"
+    does = switch.on if engine else switch.off
+    return Cell("same", does, "", trained) if engine == shown else Cell("differs", does, BELIED, trained)
+
+
+def rope(server: Server, drafter: Drafter, layers: int | None, proof: Proof) -> Cell | None:
     """RoPE as the engine builds it, where that is not the drafter's own."""
     own, engine = drafter.spec, computed(server, drafter)
     if own.rope == engine.rope:
@@ -111,7 +122,7 @@ def shown(spec: DrafterSpec) -> str:
     return f"{rope.kind}, theta {rope.theta:g}{factor}{scale}"
 
 
-CONCERNS: dict[str, Callable[[Server, Drafter, int | None], Cell | None]] = {
+CONCERNS: dict[str, Callable[[Server, Drafter, int | None, Proof], Cell | None]] = {
     **{label: _row(switch) for label, switch in ROWS.items()},
     "RoPE": rope,
 }

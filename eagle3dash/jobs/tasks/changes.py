@@ -145,7 +145,7 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
     progress(bench.total, bench.total, "changes tried")
     states = [args["labels"][slot] for slot in slots]
     document = document_of(args["capture"], states, args["steps"], search.stages, _best(bench, best, args["labels"]))
-    document["rows"] = _sorted(document["rows"] + from_sweep(rows, states))
+    document["rows"] = _sorted(document["rows"] + from_sweep(rows, states, args["steps"]))
     return Answer(payload["key"], "changes", args, document, parts=tuple(gathering.made))
 
 
