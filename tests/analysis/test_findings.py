@@ -310,6 +310,7 @@ def test_a_cause_in_the_server_is_named_only_where_an_even_loss_looks_otherwise(
     lost = [value * share for value, share in zip(base, kept, strict=True)]
     rows = [replayed(lost, change="a change", sets=sets)]
     changes = {
+        "capture": "serving",
         "baseline": replayed(base),
         "states": ["s0", "s1", "s2"],
         "steps": K,
