@@ -208,6 +208,9 @@ COLUMNS = {  # a number of a slot, by the name that findings give it -> column, 
 }
 
 
+SLOTS = ("slots", "by_slot")  # evidence that is about slots
+
+
 def rows_of(rows: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     """The slots of a finding's evidence as a table for people: columns with names, inner numbers of the tests left out."""
     out = []

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from eagle3dash.analysis import telling
-from eagle3dash.analysis.wording import NUMBERS, by_engine, name_of, number, signed, spread, value
+from eagle3dash.analysis.held import SLOTS, rows_of
+from eagle3dash.analysis.wording import NUMBERS, by_engine, how_sure, name_of, number, signed, spread, value
 
 LONGEST = 2400  # characters of one text
 MOST_ROWS = 40
@@ -108,11 +109,12 @@ def _finding(finding: dict[str, Any], told_above: bool) -> Section:
     tables = {k: v for k, v in found.items() if isinstance(v, list) and v and isinstance(v[0], dict)}
     blocks.append(_pairs({k: v for k, v in found.items() if k not in tables}))
     for name, lines in tables.items():
+        lines = rows_of(lines) if name in SLOTS else [{name_of(key): item for key, item in line.items()} for line in lines]
         head = tuple(dict.fromkeys(key for line in lines for key in line))
         shown = tuple(tuple(value(line.get(key)) for key in head) for line in lines[:MOST_ROWS])
-        blocks += [f"{name_of(name)}:", Table(tuple(map(name_of, head)), shown, max(len(lines) - MOST_ROWS, 0))]
+        blocks += [f"{name_of(name)}:", Table(head, shown, max(len(lines) - MOST_ROWS, 0))]
     change = ("What to change stands at the top.",) if told_above else ("What to change:", by_engine(finding["fix"]))
-    return Section(finding["title"], (*blocks, *change), level=3)
+    return Section(finding["title"], (*blocks, how_sure(finding), *change), level=3)
 
 
 def _checked(document: dict[str, Any]) -> tuple[Any, ...]:

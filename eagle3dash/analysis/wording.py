@@ -44,6 +44,13 @@ def by_engine(fix: str) -> tuple[str, ...]:
     return tuple(ENGINE_STARTS.split(fix))
 
 
+def how_sure(finding: dict[str, Any]) -> str:
+    """What a finding rests on, and what would confirm it, in a sentence."""
+    told = finding["confidence"]
+    confirm = f" To confirm: {told['confirm'].rstrip('.')}." if told["confirm"] else ""
+    return f"How sure: {told['level']}, by {told['because']}.{confirm}"
+
+
 def value(found: Any) -> str:
     """A value of an evidence or a setting in a few words."""
     if found is None:

@@ -165,8 +165,9 @@ def runs(found: list[dict[str, Any]]) -> str:
 def _finding(finding: dict[str, Any]) -> str:
     evidence = "; ".join(f"{name}: {_short(value)}" for name, value in finding["evidence"].items())
     head = f"{finding['severity']}: {finding['id']}: {finding['title']}"
+    sure = _wrap(wording.how_sure(finding), "  ")
     fix = _bullets("    ", wording.by_engine(finding["fix"]))
-    return "\n".join([_wrap(head), _wrap(f"evidence: {evidence}", "  "), "  fix:", fix])
+    return "\n".join([_wrap(head), _wrap(f"evidence: {evidence}", "  "), sure, "  fix:", fix])
 
 
 def _short(value: Any) -> str:

@@ -11,16 +11,15 @@ from typing import Any
 
 import streamlit as st
 
-from eagle3dash.analysis.held import rows_of
+from eagle3dash.analysis.held import SLOTS, rows_of
 from eagle3dash.analysis.report import OUTCOMES
-from eagle3dash.analysis.wording import by_engine
+from eagle3dash.analysis.wording import by_engine, how_sure
 from eagle3dash.errors import Eagle3Error, Missing
 from eagle3dash.web import paths
 from eagle3dash.web.words import name_of, safe, value
 
 log = logging.getLogger("eagle3dash")
 MOST_LINES = 20
-SLOTS = ("slots", "by_slot")  # evidence that is about slots
 SEVERITY = {
     "error": (":red-badge[:material/error: error]", "costs acceptance now"),
     "warning": (":orange-badge[:material/warning: warning]", "likely, or latent"),
@@ -63,6 +62,7 @@ def findings(document: dict[str, Any]) -> None:
             with left:
                 st.caption(f"Evidence · `{finding['id']}`")
                 evidence(finding["evidence"])
+                st.caption(safe(how_sure(finding), 800))
             if right is not None:
                 with right:
                     st.caption("What to change")
