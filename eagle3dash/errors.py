@@ -4,6 +4,13 @@ Each says what was found, where, what was expected and what to do. Pages and the
 nothing else; anything that is not an `Eagle3Error` is a fault of ours and goes to the log with a number.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eagle3dash.records import Refusal
+
 
 class Eagle3Error(Exception):
     """Base of every error that is shown to a user. The command line exits with 2."""
@@ -11,6 +18,14 @@ class Eagle3Error(Exception):
 
 class BadInput(Eagle3Error):
     """A file or an argument cannot be used as it is. Nothing was stored."""
+
+
+class Refused(BadInput):
+    """A file is of the right kind and holds what nobody can use; `refusal` says what and where, for a diagnosis."""
+
+    def __init__(self, message: str, refusal: Refusal):
+        super().__init__(message)
+        self.refusal = refusal
 
 
 class Missing(Eagle3Error):

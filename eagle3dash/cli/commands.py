@@ -17,8 +17,9 @@ from eagle3dash.analysis.wording import name_of, value
 from eagle3dash.cli import doctor, report, text, trace
 from eagle3dash.cli.backends import Here, opened, progress_line
 from eagle3dash.cli.inspected import inspected
-from eagle3dash.errors import BadInput
+from eagle3dash.errors import BadInput, Refused
 from eagle3dash.jobs.settings import checked
+from eagle3dash.records import to_json
 from eagle3dash.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -96,14 +97,17 @@ def diagnose(asked: Namespace) -> int:
 
 @contextmanager
 def _of_files(given: dict[str, list[Path]], asked: Namespace) -> Iterator[Here]:
-    """A temporary store with one run of the given files."""
+    """A temporary store with one run of the given files. A file that is refused is left out, and the run says why."""
     settings = checked(_said(asked))  # says at once what is wrong with them
     with tempfile.TemporaryDirectory(prefix="eagle3dash-") as folder, Store.open(Path(folder)) as store:
-        work = Here(store)
+        work, refused = Here(store), {}
+        store.make_run(FILES_RUN)
         for role, paths in given.items():
-            work.bring_in(paths, FILES_RUN, role, None)
-        if settings:
-            store.update_run(FILES_RUN, settings=settings)
+            try:
+                work.bring_in(paths, FILES_RUN, role, None)
+            except Refused as error:
+                refused[role] = to_json(error.refusal)
+        store.update_run(FILES_RUN, settings={**settings, "refused": refused or None})
         yield work
 
 

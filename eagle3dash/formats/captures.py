@@ -13,17 +13,18 @@ from pathlib import Path
 
 import torch
 
-from eagle3dash.errors import BadInput
+from eagle3dash.errors import BadInput, Refused
 from eagle3dash.formats.dumps import Dump
 from eagle3dash.formats.dumps.dump import Slot
 from eagle3dash.formats.job import Built
 from eagle3dash.formats.scan import File
 from eagle3dash.formats.tensors import Entry, entry, raw, write
-from eagle3dash.records import Capture, Inferred, Role, Sequence
+from eagle3dash.records import BadRows, Capture, Inferred, Refusal, Role, Sequence
 
 Done = Callable[[int, str], None]  # bytes since the last call, what is being read
 CAPTURED_NOTHING = "The server captured nothing there (a layer id equal to the number of layers does that)."
 TORN = "That is a fault of what wrote them (corrupt-features): a buffer that was not filled, or a kernel that failed."
+NOT_FINITE, ZEROS = "NaN or infinite values", "only zeros"
 BITS = {  # dtype -> integers of the same size, mask of everything but the sign, smallest pattern that is not finite
     torch.bfloat16: (torch.int16, 0x7FFF, 0x7F80),
     torch.float16: (torch.int16, 0x7FFF, 0x7C00),
@@ -49,7 +50,8 @@ def build(
     notes: tuple[Inferred, ...],
     done: Done,
 ) -> Built:
-    """Write every piece and describe them together. Raises BadInput naming file, slot and row."""
+    """Write every piece and describe them together. Raises BadInput naming file, slot and row; Refused at the first text
+    with rows that no target computes, with those of all its slots."""
     first = pieces[0]
     for piece in pieces:
         _check_shapes(piece, first)
@@ -114,16 +116,20 @@ def _sequence(piece: Piece, folder: Path | None, done: Done) -> Sequence:
         counted = int(mask.sum())
         entries.append(entry("loss_mask", mask.to(torch.uint8)))
     share = piece.bytes // len(dump.slots)
-    entries += [_state(piece.name, i, slot, rows, share, done) for i, slot in enumerate(dump.slots)]
+    looked = [Bad(i, rows) for i in range(len(dump.slots))]
+    entries += [_state(piece.name, slot, bad, share, done) for slot, bad in zip(dump.slots, looked, strict=True)]
     digest = hashlib.sha256(raw(tokens[:rows])).hexdigest()
-    return Sequence(piece.name, rows, write(folder, entries), digest, counted)
+    name = write(folder, entries)
+    if found := tuple(each for bad in looked for each in bad.found.values()):
+        raise Refused(_refused(piece.name, found), Refusal(piece.name, rows=found))
+    return Sequence(piece.name, rows, name, digest, counted)
 
 
-def _state(name: str, index: int, slot: Slot, rows: int, share: int, done: Done) -> Entry:
+def _state(name: str, slot: Slot, bad: Bad, share: int, done: Done) -> Entry:
     dtype = torch.float32 if slot.leaf.dtype is torch.float64 else slot.leaf.dtype
 
     def chunks() -> Iterator[torch.Tensor]:
-        reported, step, bad = 0, slot.leaf.step(), Bad(rows)
+        reported, step, rows = 0, slot.leaf.step(), bad.rows
         for a in range(0, rows, step):
             block = slot.rows(a, min(a + step, rows)).to(dtype)  # [n, Ht]
             bad.look(a, block)
@@ -131,33 +137,38 @@ def _state(name: str, index: int, slot: Slot, rows: int, share: int, done: Done)
             now = share * min(a + step, rows) // rows
             done(now - reported, f"reading {name}")
             reported = now
-        bad.refuse(f"{name}: slot {index}")
 
-    return Entry(f"state.{index}", dtype, (rows, slot.width), chunks())
+    return Entry(f"state.{bad.slot}", dtype, (bad.rows, slot.width), chunks())
 
 
 @dataclass
 class Bad:
-    """Rows of one slot that no target computes: first row and count of each kind."""
+    """Rows of one slot that no target computes, by what they hold."""
 
+    slot: int
     rows: int
-    found: dict[str, tuple[int, int]] = field(default_factory=dict)
+    found: dict[str, BadRows] = field(default_factory=dict)
 
     def look(self, start: int, block: torch.Tensor) -> None:
         """block [n, Ht]: the rows from `start` on."""
         integers, mask, limit = BITS[block.dtype]
         # [n], bit pattern of the largest magnitude of each row
         largest = (block.contiguous().view(integers) & mask).amax(dim=1)
-        for what, bad in (("NaN or infinite values", largest >= limit), ("only zeros", largest == 0)):
+        for what, bad in ((NOT_FINITE, largest >= limit), (ZEROS, largest == 0)):
             if bool(bad.any()):
-                first, count = self.found.get(what, (start + int(bad.nonzero()[0]), 0))
-                self.found[what] = first, count + int(bad.sum())
+                before = self.found.get(what)
+                first, count = (before.first, before.count) if before else (start + int(bad.nonzero()[0]), 0)
+                self.found[what] = BadRows(self.slot, what, first, count + int(bad.sum()), self.rows)
 
-    def refuse(self, where: str) -> None:
-        """Raises BadInput where there are any."""
-        for what, (first, count) in self.found.items():
-            if count == self.rows:
-                told, cause = f"every row holds {what}", CAPTURED_NOTHING
-            else:
-                told, cause = f"row {first} holds {what}" + (f"; {count} of {self.rows} rows do" if count > 1 else ""), TORN
-            raise BadInput(f"{where}, {told}. {cause} Capture this sequence again or leave it out.")
+
+def _refused(name: str, found: tuple[BadRows, ...]) -> str:
+    first = found[0]
+    if first.count == first.rows:
+        told, cause = f"every row holds {first.holds}", CAPTURED_NOTHING if first.holds == ZEROS else TORN
+    else:
+        told = f"row {first.first} holds {first.holds}"
+        told += f"; {first.count} of {first.rows} rows do" if first.count > 1 else ""
+        cause = TORN
+    others = sorted({each.slot for each in found} - {first.slot})
+    more = f" Slot{'s' * (len(others) > 1)} {', '.join(map(str, others))} as well." if others else ""
+    return f"{name}: slot {first.slot}, {told}.{more} {cause} Capture this sequence again or leave it out."

@@ -21,10 +21,11 @@ from typing import Any, BinaryIO
 
 import torch
 
-from eagle3dash.errors import BadInput
+from eagle3dash.errors import BadInput, Refused
 from eagle3dash.formats import work
 from eagle3dash.formats.job import Job
 from eagle3dash.formats.scan import File
+from eagle3dash.records import to_json
 
 IDLE_SECONDS = 120
 SPARE_MEMORY = 1536 << 20
@@ -89,6 +90,8 @@ def work_and_leave(request: dict[str, Any], replies: BinaryIO) -> None:
 def _answer(op: str, job: Job) -> dict[str, Any]:
     try:
         return {"result": work.describe(job) if op == "inspect" else work.run(job)}
+    except Refused as error:
+        return {"error": str(error), "refusal": to_json(error.refusal)}
     except BadInput as error:
         return {"error": str(error)}
     except MemoryError:

@@ -9,11 +9,11 @@ import traceback
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eagle3dash.errors import BadInput
+from eagle3dash.errors import BadInput, Refused
 from eagle3dash.formats.scan import File
 from eagle3dash.records import Inferred, to_json
 
@@ -64,8 +64,10 @@ def named(name: str, action: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return action(*arguments)
     except BadInput as error:
-        text = str(error)
-        raise BadInput(text if text.startswith(f"{name}: ") else f"{name}: {text}") from error
+        text = str(error) if str(error).startswith(f"{name}: ") else f"{name}: {error}"
+        if isinstance(error, Refused):
+            raise Refused(text, replace(error.refusal, file=error.refusal.file or name)) from error
+        raise BadInput(text) from error
     except FAULTS as error:
         text = " ".join(str(error).split())
         if "allocate memory" in text:

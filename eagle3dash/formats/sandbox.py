@@ -21,7 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from eagle3dash.errors import BadInput
+from eagle3dash.errors import BadInput, Refused
+from eagle3dash.records import Refusal, from_json
 
 TICK = 0.2
 START_SECONDS = 120
@@ -172,7 +173,8 @@ def _follow(child: Child, until: float, seconds: int, report: Report) -> tuple[i
 
 def _outcome(child: Child, code: int | None, answer: dict[str, Any], doing: str) -> Any:
     if "error" in answer:
-        raise BadInput(str(answer["error"]))
+        refusal = _refusal(answer.get("refusal"))
+        raise Refused(str(answer["error"]), refusal) if refusal else BadInput(str(answer["error"]))
     if code == 0 and "result" in answer:
         return answer["result"]
     LOG.info("parsing child ended with %s: %s", code, child.complaint())
@@ -185,3 +187,14 @@ def _outcome(child: Child, code: int | None, answer: dict[str, Any], doing: str)
         code or 0, f"a file cannot be read: the reader stopped (code {code}). It is damaged or of another kind."
     )
     raise BadInput(f"{doing}: {reason}")
+
+
+def _refusal(told: Any) -> Refusal | None:
+    """What the child says of a file that it refused; None where it says nothing that makes sense: it is not trusted."""
+    try:
+        found: Refusal = from_json(Refusal, told)
+        numbers = [n for each in found.rows for n in (each.slot, each.first, each.count, each.rows)] if found else []
+        texts = [found.file, *found.lacks, *(each.holds for each in found.rows)] if found else []
+    except (TypeError, AttributeError):
+        return None
+    return found if all(type(n) is int for n in numbers) and all(isinstance(text, str) for text in texts) else None

@@ -86,7 +86,7 @@ def features(run: Run, args: dict[str, Any]) -> dict[str, Any]:
 
 def diagnose(run: Run, args: dict[str, Any]) -> dict[str, Any]:
     """The whole chain. A part that the run has no files for is a gap and no error; a run with nothing at all is one."""
-    if not run.imports:
+    if not run.imports and not run.settings.get("refused"):
         raise Missing(f"The run {run.name} is empty. Add a drafter, captures and logs to it.", "drafter")
     steps = {"steps": steps_for(run, args.get("steps"))}
     wanted = {

@@ -38,7 +38,7 @@ def about(run: Run, now: datetime) -> dict[str, Any]:
     return {
         "run": run.name,
         "made": now.isoformat(sep=" ", timespec="minutes"),
-        "settings": {**run.settings, **{f"server: {name}": value for name, value in {**server, **known}.items()}},
+        "settings": {**_told(run.settings), **{f"server: {name}": value for name, value in {**server, **known}.items()}},
         "notes": run.notes,
         "files": [
             {"kind": kind, "sources": [{"name": s.name, "bytes": s.bytes, "sha256": s.sha256} for s in item.sources]}
@@ -46,6 +46,11 @@ def about(run: Run, now: datetime) -> dict[str, Any]:
         ],
         "versions": {"eagle3dash": __version__, "Python": platform.python_version(), **dict(_versions())},
     }
+
+
+def _told(settings: dict[str, Any]) -> dict[str, Any]:
+    """Without the files that were refused: those are findings."""
+    return {name: value for name, value in settings.items() if name != "refused"}
 
 
 def _versions() -> Iterator[tuple[str, str]]:

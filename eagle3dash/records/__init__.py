@@ -11,9 +11,11 @@ from eagle3dash.records.captures import Capture, Role, Sequence, Target
 from eagle3dash.records.drafters import ConfigField, Drafter, DrafterSpec, MapCheck, Mla, Rope, TensorInfo
 from eagle3dash.records.logs import Log, Request, Window
 from eagle3dash.records.plain import from_json, to_json
+from eagle3dash.records.refusals import BadRows, Refusal
 from eagle3dash.records.runs import Import, Inferred, Kind, Run, Source
 
 __all__ = [
+    "BadRows",
     "Capture",
     "ConfigField",
     "Counts",
@@ -28,6 +30,7 @@ __all__ = [
     "MapCheck",
     "Mla",
     "Progress",
+    "Refusal",
     "Request",
     "Role",
     "Rope",

@@ -51,7 +51,8 @@ class Run:
     name: str
     created: str
     imports: tuple[Import, ...] = ()
-    settings: dict[str, Any] = field(default_factory=dict)  # expected, expected_kind, steps, engine, temperature
+    # expected, expected_kind, steps, engine, temperature; refused: {role: Refusal}, files a diagnosis went on without
+    settings: dict[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     notes: str = ""
 

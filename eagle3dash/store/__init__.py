@@ -184,6 +184,11 @@ class Store:
             found = runs.live(cursor)
         return [replace(run, imports=tuple(imports.get(number, ()))) for number, run in reversed(found.items())]
 
+    def make_run(self, name: str) -> None:
+        """An empty run of that name, if there is none yet."""
+        with self._db.write() as cursor:
+            runs.find_or_create(cursor, name)
+
     def update_run(
         self,
         name: str,

@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from eagle3dash import formats
-from eagle3dash.errors import BadInput
-from eagle3dash.records import Capture
+from eagle3dash.errors import BadInput, Refused
+from eagle3dash.formats import sandbox
+from eagle3dash.records import BadRows, Capture, Refusal
 
 S, W, A = 9, 16, 3
 torch.set_num_threads(1)
@@ -269,3 +270,25 @@ def test_many_bad_rows_are_counted(tmp_path):
     states[1][2:6] = float("inf")
     with pytest.raises(BadInput, match="slot 1, row 2 holds NaN or infinite values; 4 of 9 rows do"):
         formats.read([saved(tmp_path, "data_0.pt", {"input_ids": IDS, "hidden_states": states})], tmp_path / "out")
+
+
+def test_a_refusal_tells_every_slot_of_the_text_and_travels_with_its_fields(tmp_path):
+    states = [tensor.clone() for tensor in STATES]
+    states[1][2:6] = float("inf")
+    states[1][7] = 0.0
+    states[3][:] = 0.0
+    with pytest.raises(Refused, match="Slot 3 as well") as caught:
+        formats.read([saved(tmp_path, "data_0.pt", {"input_ids": IDS, "hidden_states": states})], tmp_path / "out")
+    rows = (
+        BadRows(1, "NaN or infinite values", 2, 4, S),
+        BadRows(1, "only zeros", 7, 1, S),
+        BadRows(3, "only zeros", 0, S, S),
+    )
+    assert caught.value.refusal == Refusal("data_0.pt", rows=rows)
+
+
+@pytest.mark.parametrize("told", [[], "x", {"file": 3}, {"file": "a", "rows": [{"slot": "b"}]}, {"file": "a", "code": "b"}])
+def test_a_refusal_that_makes_no_sense_is_only_a_message(told):
+    with pytest.raises(BadInput, match="^no$") as caught:
+        sandbox._outcome(None, 0, {"error": "no", "refusal": told}, "a file")
+    assert not isinstance(caught.value, Refused)

@@ -22,6 +22,8 @@ SAME_TRAFFIC = "a serving capture of the very requests that the log counts"
 
 def confidence(e: Evidence, finding: Finding) -> dict[str, Any]:
     """level, because (what it rests on), confirm (what would make it surer; None: nothing is missing)."""
+    if finding.evidence.get("left_out"):
+        return {"level": LEVELS[finding.severity], "because": "the file itself, read row by row", "confirm": None}
     because, confirm = {
         "features": _features,
         "drafter file": _drafter_file,

@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from eagle3dash.analysis.changes import by_capture
-from eagle3dash.analysis.findings import fixes
+from eagle3dash.analysis.findings import fixes, refused
 from eagle3dash.analysis.findings.confidence import confidence
 from eagle3dash.analysis.findings.drops import acceptance, drops
 from eagle3dash.analysis.findings.evidence import Check, Evidence
@@ -33,7 +33,7 @@ def diagnose(e: Evidence) -> dict[str, Any]:
     """The `diagnose` document, with "verdict", "drops", "changes", "acceptance", "checked", "notes", "wiring", "lengths".
 
     "changes": by capture, the rows of `analysis.changes` in order, the drafter as it is among them."""
-    told = {check: [Gap(check.id, needs)] if (needs := lacking(check, e)) else check.function(e) for check in CHECKS}
+    told = {check: _made(check, e) for check in CHECKS}
     findings = _weighed([each for found in told.values() for each in found if isinstance(each, Finding)])
     checked = [_outcome(check, found, findings) for check, found in told.items()]
     return {
@@ -51,6 +51,12 @@ def diagnose(e: Evidence) -> dict[str, Any]:
         "wiring": _wiring(e),
         "lengths": {name: length.told() for name, length in _lengths(e).items() if length is not None},
     }
+
+
+def _made(check: Check, e: Evidence) -> list[Finding | Gap]:
+    """What a check finds, what it needs, or that a file was refused for what it looks for."""
+    needs = lacking(check, e)
+    return refused.told(e, check.id) or ([Gap(check.id, needs)] if needs else check.function(e))
 
 
 def _outcome(check: Check, told: list[Finding | Gap], findings: list[Finding]) -> dict[str, Any]:

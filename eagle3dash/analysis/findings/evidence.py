@@ -14,7 +14,7 @@ from eagle3dash.analysis.findings import lengths
 from eagle3dash.analysis.findings.lengths import Length, Loss
 from eagle3dash.analysis.findings.wiring import Wiring, wiring
 from eagle3dash.analysis.served import expected, served
-from eagle3dash.records import Capture, Drafter, Finding, Gap, Import, Log
+from eagle3dash.records import Capture, Drafter, Finding, Gap, Import, Log, Refusal
 
 SAME_TEXT = 0.9  # share of the serving tokens that are aligned, from which two replays are of the same rows
 
@@ -28,7 +28,8 @@ class Evidence:
     replays: documents by name, "training" and "serving" (default slots), "best" (the sweep's best, where it is another).
     texts: of both captures' token ids ("mask", "unlike": see `analysis.texts`).
     sweep: of the training capture. changes: documents by capture (see `analysis.changes.document`). gaps: for a part that
-    could not be answered ("training", "serving", "sweep", "features"), a dict with "message" and "needs".
+    could not be answered ("training", "serving", "sweep", "features"), a dict with "message" and "needs". refused: by role
+    (drafter, training, serving), a file that was given and that nobody can use.
     """
 
     steps: int
@@ -44,6 +45,7 @@ class Evidence:
     features: dict[str, Any] | None = None
     texts: dict[str, Any] = field(default_factory=dict)
     gaps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refused: dict[str, Refusal] = field(default_factory=dict)
 
     @cached_property
     def served(self) -> dict[str, Any] | None:

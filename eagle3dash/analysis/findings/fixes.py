@@ -5,6 +5,20 @@ REPEATED_ROWS = (
     "caching (vLLM --enforce-eager --no-enable-prefix-caching; SGLang --disable-cuda-graph --disable-radix-cache) and "
     "capture again: the option that cures it holds the fault."
 )
+NOTHING_CAPTURED = (
+    "The hook of that slot never fired: a layer id equal to the number of layers, or one behind the last pipeline stage, "
+    "names a state that the engine does not keep. Compare the ids with the target's depth and with the engine's convention."
+)
+NOT_WRITTEN = (
+    "The capture buffer is not filled for these rows. Serve once without CUDA graphs, chunked prefill and prefix caching "
+    "(vLLM --enforce-eager --no-enable-prefix-caching; SGLang --disable-cuda-graph --disable-radix-cache): the option that "
+    "cures it holds the fault."
+)
+NOT_FINITE = (
+    "No target computes these: float16 overflows at 65504 (capture in bfloat16), a quantised kernel or its scale fails, or "
+    "a buffer is read before it is written. Serve the target once in bfloat16, unquantised and without CUDA graphs to see "
+    "which it is."
+)
 OTHER_TOKENS = (
     "Compare the token ids around the first difference: chat template, system prompt, thinking mode, BOS. Use the "
     "template of training in serving (or the reverse), or send the training capture's own prompt ids to the server "

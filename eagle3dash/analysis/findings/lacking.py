@@ -49,8 +49,15 @@ def lacking(check: Check, e: Evidence) -> str | None:
     if not files:
         return _why(unmet[0], e)
     both = {"training", "serving"} <= {file for need in check.needs for file in RESTS_ON.get(need, (need,))}
-    names = [FILES[file] + (" of the same texts" if both and file == "serving" else "") for file in files]
+    names = [
+        FILES[file] + (" of the same texts" if both and file == "serving" else "") + _refused(file, e) for file in files
+    ]
     return f"add {_listed(names)}"
+
+
+def _refused(file: str, e: Evidence) -> str:
+    """A file was given, and nobody can use it."""
+    return f" ({e.refused[file].file} can't be used)" if file in e.refused else ""
 
 
 def _borrows(unmet: list[str], e: Evidence) -> bool:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 
-from eagle3dash.errors import BadInput
+from eagle3dash.errors import BadInput, Refused
 from eagle3dash.formats.drafters.fields import Fields
 from eagle3dash.formats.drafters.names import canonical
-from eagle3dash.records import Inferred
+from eagle3dash.records import Inferred, Refusal
+
+NORMS = ("input_layernorm", "post_attention_layernorm")
+LAYER = (*NORMS, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")  # of every layer; attention besides
+GROUPED = tuple(f"self_attn.{name}_proj" for name in "qkvo")
+LATENT = tuple(f"self_attn.{name}" for name in ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"))
 
 
 class Stored(Protocol):
@@ -29,6 +34,20 @@ def read(stored: Any) -> torch.Tensor:
 def rows(stored: Any, a: int, b: int) -> torch.Tensor:
     """Rows a..b of the first dimension."""
     return stored[a:b] if isinstance(stored, torch.Tensor) else stored.rows(a, b)
+
+
+def incomplete(name: str, names: Collection[str], head_norm: bool = True) -> Refused:
+    """The refusal of a file without a weight that nobody can supply; with all others that it lacks. names: canonical.
+    head_norm: whether a file of its flavour must have one."""
+    depth = 1 + max((int(other.split(".")[1]) for other in names if other.startswith("layers.")), default=0)
+    latent = any(".kv_a_proj_with_mqa." in other for other in names)
+    needed = [f"layers.{i}.{part}.weight" for i in range(depth) for part in (*LAYER, *(LATENT if latent else GROUPED))]
+    needed += ["fc.weight", "layers.0.hidden_norm.weight", *(["norm.weight"] if head_norm else [])]
+    lacks = [other for other in needed if other not in names]
+    lacks = list(dict.fromkeys((name, *lacks)))
+    more = f" (and {len(lacks) - 1} more weights)" if len(lacks) > 1 else ""
+    text = f"The drafter has no {name}{more} and can't run without. Export the checkpoint again, complete."
+    return Refused(text, Refusal("", lacks=tuple(lacks)))
 
 
 @dataclass
@@ -56,7 +75,7 @@ class Checkpoint:
     def shape(self, name: str, dims: int = 2) -> tuple[int, ...]:
         """Shape of a tensor that must be there with that many dimensions. BadInput otherwise."""
         if name not in self.names:
-            raise BadInput(f"The drafter has no {name} and can't run without. Export the checkpoint again, complete.")
+            raise incomplete(name, self.names, self.flavour != "modelopt")
         shape = tuple(int(size) for size in self.tensors[self.names[name]].shape)
         if len(shape) != dims or 0 in shape:
             raise BadInput(f"{self.names[name]} has shape {list(shape)}; expected {dims} dimension(s), none of them empty.")

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from eagle3dash.errors import BadInput
-from eagle3dash.formats.drafters.names import plain
+from eagle3dash.errors import BadInput, Refused
+from eagle3dash.formats.drafters.checkpoint import incomplete
+from eagle3dash.formats.drafters.names import canonical, plain
 
 WORDS = {  # in speculators_model_type or in the architecture -> what it is
     "peagle": "a P-EAGLE drafter (all K tokens in one pass)",
@@ -34,6 +35,7 @@ PIECES = {  # of a tensor name
     "mlp.experts": WORDS["gptossforcausallmeagle3"],
     "block_sparse_moe": WORDS["gptossforcausallmeagle3"],
 }
+NO_FC = "The drafter has no fc.weight: it isn't EAGLE-3 (no aux states), or the file is incomplete."
 MOST_LAYERS = 8  # of a drafter; a tensor name with a higher layer number belongs to a target
 MODELOPT_KEYS = ("use_input_layernorm_in_first_layer", "use_last_layernorm", "use_mtp_layernorm")
 
@@ -53,7 +55,7 @@ def recognise(config: Mapping[str, Any] | None, shapes: Mapping[str, Any]) -> st
     width = _width(names, shapes)
     if "fc.weight" not in names:
         if "layers.0.hidden_norm.weight" in names and width:
-            raise BadInput("The drafter has no fc.weight: it isn't EAGLE-3 (no aux states), or the file is incomplete.")
+            raise Refused(NO_FC, incomplete("fc.weight", canonical(shapes)).refusal)
         return None
     shape = _shape(shapes[names["fc.weight"]])
     if len(shape) != 2 or width is None:
@@ -96,8 +98,8 @@ def _decline_others(config: Mapping[str, Any], names: Mapping[str, str]) -> None
 
 
 def _width(names: Mapping[str, str], shapes: Mapping[str, Any]) -> int | None:
-    """How many values the first layer's queries read."""
-    for projection in ("q_proj", "q_a_proj", "kv_a_proj_with_mqa"):
+    """How many values the first layer's attention reads."""
+    for projection in ("q_proj", "q_a_proj", "kv_a_proj_with_mqa", "k_proj", "v_proj"):
         name = names.get(f"layers.0.self_attn.{projection}.weight")
         if name is not None and len(_shape(shapes[name])) == 2:
             return _shape(shapes[name])[1]

@@ -15,7 +15,7 @@ from eagle3dash.jobs.payloads import ROLES
 from eagle3dash.jobs.tasks import changes, features, replay, sweep
 from eagle3dash.jobs.tasks.parts import Gathering
 from eagle3dash.jobs.tasks.texts import texts
-from eagle3dash.records import Import, Progress, from_json
+from eagle3dash.records import Import, Progress, Refusal, from_json
 
 TASKS = {"replay": replay.run, "sweep": sweep.run, "features": features.run, "changes": changes.run}
 
@@ -41,6 +41,7 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
         changes={role: found for role in ROLES if (found := documents.get(f"changes of {role}"))},
         texts=texts(payload, device),
         gaps=gathering.gaps,
+        refused={role: from_json(Refusal, told) for role, told in payload["settings"].get("refused", {}).items()},
     )
     reading = evidence.spec_of.reading if evidence.spec_of else None
     document = diagnose(evidence) | {"reading": reading}
