@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from tests.lab.faults import Fault
+from tests.lab.faults import Fault, like
 from tests.lab.healthy import Case, Change, Healthy
 
 
@@ -60,9 +60,45 @@ def moved_mask(by: int) -> Change:
     return change
 
 
+def holding(*kept: int) -> Change:
+    """The training capture holds these states, and not all of those that the drafter was trained on."""
+
+    def change(lab: Healthy, case: Case) -> None:
+        for text, pool in zip(case.training, lab.pool["training"], strict=True):
+            text.states = [pool[k] for k in kept]
+        case.labels["training"] = list(kept)
+
+    return change
+
+
+def normed(lab: Healthy, case: Case) -> None:
+    """The training capture holds every state after the target's final norm; the server feeds the stream itself."""
+    for text in case.training:
+        text.states = [post_norm(lab, s) for s in text.states]
+
+
+def post_norm(lab: Healthy, state: torch.Tensor) -> torch.Tensor:
+    x = state.float()
+    return like(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * lab.norm.float(), state)
+
+
+def moved_states(by: int) -> Change:
+    """The training capture's states so many rows on."""
+
+    def change(_: Healthy, case: Case) -> None:
+        for text in case.training:
+            text.states = [s.roll(-by, 0) for s in text.states]
+
+    return change
+
+
 def training() -> Iterator[Fault]:
     """What training was given: told where eight answers or more are there."""
     both = ("tokens-differ", "off-distribution")
     yield Fault("ids of another tokenizer", both, other_ids, all=both, felt=False)
+    for kept in ((2, 15, 27), (0, 2, 27), (0, 15, 27)):
+        yield Fault(f"training capture of {kept}", ("drafter-weak",), holding(*kept), felt=False)
+    yield Fault("training capture after the final norm", ("normed-features",), normed, felt=False)
+    yield Fault("training capture one token early", ("shifted-features",), moved_states(1), felt=False)
     for by in (-1, 1):
         yield Fault(f"loss mask moved by {by:+d}", ("loss-mask-shifted",), moved_mask(by), felt=False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from eagle3dash.analysis.findings import lengths
+from eagle3dash.analysis.findings import lengths, origin
 from eagle3dash.analysis.findings.lengths import Length, Loss
 from eagle3dash.analysis.findings.wiring import Wiring, wiring
 from eagle3dash.analysis.served import expected, served
@@ -136,8 +136,14 @@ class Evidence:
 
     @property
     def correction(self) -> dict[str, Any] | None:
-        """What must be set differently from the drafter's files for it to work best on training features; None: nothing."""
-        return (self.changes.get("training") or {}).get("best")
+        """What must be set differently from the drafter's files for it to work best on training features; None: nothing,
+        or nothing that these features could tell."""
+        return None if self.foreign else (self.changes.get("training") or {}).get("best")
+
+    @cached_property
+    def foreign(self) -> bool:
+        """The training capture is not of what the drafter was trained on."""
+        return origin.foreign(self)
 
     @property
     def engine_loss(self) -> Loss | None:

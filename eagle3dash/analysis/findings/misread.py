@@ -73,7 +73,7 @@ def engine_loss(e: Evidence) -> list[Finding | Gap]:
 
 def trained_with(e: Evidence) -> list[Finding]:
     """One finding for each thing that a replay must set differently from the file to accept most."""
-    role = "training" if "training" in e.changes else "serving"
+    role = "training" if "training" in e.changes and not e.foreign else "serving"
     document = e.changes.get(role)
     best = document["best"] if document else None
     found: dict[str, Finding] = {}

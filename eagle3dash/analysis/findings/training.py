@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from eagle3dash.analysis.findings import fixes
 from eagle3dash.analysis.findings.evidence import Evidence
 from eagle3dash.analysis.findings.lengths import Length
+from eagle3dash.analysis.findings.origin import best_of_training
 from eagle3dash.analysis.findings.told import accept_lengths, feature_loss_shown, listed
 from eagle3dash.records import Finding, Gap
 
@@ -50,11 +53,31 @@ def _nothing_works(e: Evidence) -> list[Finding | Gap]:
     rows = (e.sweep or {}).get("rows")
     if e.wiring.trained is not None or not rows or rows[0]["row_accept_length"] is None:
         return []
+    if e.foreign:
+        return [_foreign(e)]
     best = rows[0]
     length = best["row_accept_length"]
     title = f"No combination of the captured states makes this drafter work: accept length {length:.2f} per row at best"
     evidence = {"best": best, "combinations": len(rows), **accept_lengths(e)}
     return [Finding("drafter-weak", "warning", title, evidence, fixes.BELOW)]
+
+
+def _foreign(e: Evidence) -> Finding:
+    """Serving features do what nothing in the training capture does."""
+    fed, best = e.replays["serving"], best_of_training(e)
+    title = (
+        f"The serving features make the drafter work ({fed['row_accept_length']:.2f} tokens per row), no combination of the "
+        f"training capture's states does ({best['row_accept_length']:.2f} at best): this training capture is not of what it "
+        "was trained on"
+    )
+    names = ("row_accept_length", "low", "high", "rows", "states")
+    evidence: dict[str, Any] = {"best_on_training_features": {name: best.get(name) for name in names}}
+    evidence["on_serving_features"] = {
+        "row_accept_length": fed["row_accept_length"], "low": fed["row_low"], "high": fed["row_high"], "rows": fed["rows"],
+    }  # fmt: skip
+    strange = [slot.slot for slot in e.wiring.slots if slot.how in ("unknown", "near")]
+    evidence |= {"served_slots_that_it_lacks": strange} if strange else {}
+    return Finding("drafter-weak", "warning", title, evidence | accept_lengths(e), fixes.FOREIGN)
 
 
 def agrees(e: Evidence) -> bool:

@@ -56,6 +56,8 @@ def wiring(e: Evidence) -> Wiring:
     rows = [row for row in (e.sweep or {}).get("rows", []) if row["row_accept_length"] is not None]
     declared = _declared(e)
     trained, why = _trained(rows, e.replays, declared)
+    if e.foreign:
+        trained, why = None, "no combination of the training capture's states does what serving features do"
     if e.correction:
         trained = tuple(e.correction["states"])
         why = f"the best on training features, with {', '.join(e.correction['changes'])}"
