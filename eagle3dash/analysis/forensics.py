@@ -8,6 +8,7 @@ scaled    s = w * t
 blocks    s is t with channels in another order, equal blocks of them or single ones (perhaps scaled)
 residual  s = t - t_j: what the layers between have added, without the stream that entered them
 normed    s = w * t / rms(t), a weight a channel: a norm stands between the layer and the capture
+raw       t = w * s / rms(s): the same the other way round, training holds the state after a norm
 channel   s = w * t, a weight a channel
 
 Rows may be torn: an explanation is judged by the rows it explains best (a tenth), fitted on them, and what it leaves on the
@@ -29,9 +30,11 @@ from eagle3dash.analysis.permuted import block_order, channel_order, coarsest, p
 QUANTILE = 0.10  # of the rows: those an explanation must fit
 CLEAR = 2.0  # a less simple explanation must leave so many times less
 FLOOR = 0.02  # below that nothing is left to explain: noise of two implementations
+MORE = 0.25  # of the rows: those that tell weights a channel apart
 MOST = 0.5  # above that nothing is explained
 DISTINCT = 64  # different rows that weights by channel need
-WEIGHTS = ("residual", "normed", "channel")  # explanations free enough to fit channels that only changed places
+WEIGHTED = ("normed", "raw", "channel")  # with a weight a channel
+WEIGHTS = ("residual", *WEIGHTED)  # explanations free enough to fit channels that only changed places
 UNEXPLAINED = 0.3  # error above which channels are looked at one by one
 MOST_BLOCKS = 96  # of an order that is told as it is
 LIKE, MOSTLY = 0.1, 0.8  # weights that near to their median are one; share of channels
@@ -78,7 +81,7 @@ def examine(rows: Rows, orders: Sequence[Sequence[int]] = ()) -> dict[str, Any]:
     near = min((each for each in every if each.how == "match"), key=lambda each: each.left)
     levels = _coarseness(live.s, live.t[near.training_slot])
     if levels < COARSE and near.left < MOST:
-        every = [each for each in every if each.how not in ("normed", "channel")]
+        every = [each for each in every if each.how not in WEIGHTED]
     found = _simplest(every)
     rows = rows if found.how == "blocks" else live
     out = {"how": found.how if found.left < MOST else "unknown", "training_slot": found.training_slot, **found.numbers}
@@ -135,10 +138,13 @@ def _simplest(every: Sequence[Explanation]) -> Explanation:
     by_how: dict[str, list[Explanation]] = {}
     for each in every:
         by_how.setdefault(each.how, []).append(each)
-    for how in ("match", "scaled", "blocks", "residual", "normed", "channel"):
+    for how in ("match", "scaled", "blocks", "residual"):
         best = min(by_how.get(how, ()), key=lambda each: each.left, default=None)
         if best is not None and best.left <= enough:
             return best
+    weighted = [each for how in WEIGHTED for each in by_how.get(how, ()) if each.left <= enough]
+    if weighted:  # alike on the few rows that they fit best, where lengths hardly differ: more rows tell them apart
+        return min(weighted, key=lambda each: float(each.error.quantile(MORE)))
     return min(every, key=lambda each: each.left)
 
 
@@ -157,6 +163,7 @@ def _explanations(rows: Rows, n: int) -> list[Explanation]:
         root = t.shape[-1] ** 0.5
         found.append(_weighted("channel", a, b, n))
         found.append(_weighted("normed", s / served, b * root / served, n))  # in units of the served norm
+        found.append(_weighted("raw", b, s / served * root / size, n))  # of training's
     return found
 
 

@@ -25,6 +25,7 @@ HOW = {  # the tests' words for what a slot is, for people
     "residual": "without the stream",
     "output": "a layer's output",
     "normed": "after a norm",
+    "raw": "before a norm",
     "channel": "weight a channel",
     "unknown": "like none",
 }
@@ -57,6 +58,7 @@ class Held:
             "residual": "without the stream that the layer's output is added to",
             "output": "only what the layer adds, without the stream",
             "normed": "served after a norm",
+            "raw": "served as it is, where training holds it after a norm",
             "channel": "multiplied by a weight on every channel, as a norm does",
             "unknown": "like none of the captured states, whatever stands between",
         }.get(self.how)

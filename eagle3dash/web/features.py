@@ -54,6 +54,7 @@ TESTS = {  # test -> column, what it tries
     "blocks": ("blocks reordered", "The state with equal blocks of its width in another order."),
     "residual": ("without the stream", "The state minus another captured state: what the layers between add."),
     "normed": ("after a norm", "The state over its own root mean square, times a weight a channel."),
+    "raw": ("before a norm", "The other way round: training's is the served state after a norm."),
     "channel": ("weight a channel", "The state times a weight a channel."),
 }
 

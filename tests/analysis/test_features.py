@@ -98,6 +98,9 @@ def test_scale_norm_residual_and_block_order_are_told_apart(training):
 
     found = run(training, changed(training, normed))[0]["forensics"][2]
     assert found["how"] == "normed" and found["error"] < 1e-3 and found["training_slot"] == 2
+    made, bare = changed(training, normed, STATES), changed(training, lambda _, t: t)
+    found = run(made, bare)[0]["forensics"][2]  # training holds it after the norm
+    assert found["how"] == "raw" and found["error"] < 1e-3 and found["training_slot"] == 2
 
     bare = [[t[0], t[1].float() - t[0].float(), t[2].float() - t[1].float()] for t in training]
     found = run(training, bare)[0]["forensics"][2]

@@ -119,8 +119,10 @@ def shifted_features(e: Evidence) -> list[Finding | Gap]:
 
 def normed_features(e: Evidence) -> list[Finding | Gap]:
     """A norm, or its weights, between the layer and the drafter."""
-    slots = [slot for slot in e.wiring.slots if slot.how in ("normed", "channel")]
+    slots = [slot for slot in e.wiring.slots if slot.how in ("normed", "raw", "channel")]
     title = f"The server feeds {_slots(slots)} after a norm; training used the raw residual stream"
+    if slots and all(slot.how == "raw" for slot in slots):
+        title = f"The training capture holds what the server feeds in {_slots(slots)} after a norm; the server feeds it raw"
     return _forensic(e, "normed-features", slots, title, fixes.NORMED)
 
 

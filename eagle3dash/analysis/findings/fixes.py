@@ -118,9 +118,9 @@ BELOW = (
     "not, the number belongs to another checkpoint or metric."
 )
 FOREIGN = (
-    "Nothing at the server. Capture training features again, with the layer ids, the norm and the pairing of tokens that the "
-    "training run had (the ids in the drafter's config, in the trainer's own convention), or find the capture that it was "
-    "trained on: this one tells nothing about the drafter."
+    "Nothing at the server. Capture training features again, with the layer ids, the norm and the pairing of tokens that "
+    "the training run had (the ids in the drafter's config, in the trainer's own convention), or find the capture that it "
+    "was trained on: this one tells nothing about the drafter."
 )
 MAP = (
     "Export the checkpoint again with the d2t of the training run: target id = i + d2t[i], int64 offsets. Never "

@@ -22,7 +22,7 @@ EMBEDDING = 0.15  # no rounding of an embedding table is that far off
 OUTPUT_SIZE, OUTPUT_COSINE = 0.6, 0.85  # of a layer's output against the stream it is added to
 REORDERED = 0.5  # the same for another order of channels, which noise does not make up
 EXPLAINED = 0.3  # error above which no scale or norm explains a slot
-ADDED = ("normed", "channel", "residual", "blocks", "scaled")
+ADDED = ("normed", "raw", "channel", "residual", "blocks", "scaled")
 
 Told = tuple[int, Any, str, dict[str, Any]]  # slot, state, how, numbers
 

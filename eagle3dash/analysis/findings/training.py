@@ -66,9 +66,9 @@ def _foreign(e: Evidence) -> Finding:
     """Serving features do what nothing in the training capture does."""
     fed, best = e.replays["serving"], best_of_training(e)
     title = (
-        f"The serving features make the drafter work ({fed['row_accept_length']:.2f} tokens per row), no combination of the "
-        f"training capture's states does ({best['row_accept_length']:.2f} at best): this training capture is not of what it "
-        "was trained on"
+        f"The serving features make the drafter work ({fed['row_accept_length']:.2f} tokens per row), no combination of "
+        f"the training capture's states does ({best['row_accept_length']:.2f} at best): this training capture is not of "
+        "what it was trained on"
     )
     names = ("row_accept_length", "low", "high", "rows", "states")
     evidence: dict[str, Any] = {"best_on_training_features": {name: best.get(name) for name in names}}
