@@ -26,7 +26,16 @@ CERTAIN = 0.01
 
 def mask_edges(texts: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
     """(token ids [S], loss mask [S]) of texts -> spans, shift (+1: the mask starts one token late, -1: early, 0: right,
-    None: the tokens don't tell), and at each place around the edges the share of its most frequent token."""
+    None: the tokens don't tell), at each place around the edges the share of its most frequent token; and inverted: the
+    numbers of the opposite mask, where its edges are right and those of the mask itself are not, else None."""
+    found = _edges(texts)
+    turned = None
+    if found["shift"] is None:
+        turned = _edges([(tokens, 1 - (mask == 1).astype(np.uint8)) for tokens, mask in texts])
+    return found | {"inverted": turned if turned and turned["shift"] == 0 else None}
+
+
+def _edges(texts: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
     starts: dict[int, list[int]] = {at: [] for at in (-2, -1, 0, 1)}
     ends: dict[int, list[int]] = {at: [] for at in (0, 1)}
     spans = 0

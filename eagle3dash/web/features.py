@@ -203,7 +203,8 @@ def tests(document: dict[str, Any]) -> None:
 
 def mask_is_off(document: dict[str, Any]) -> bool:
     """Whether the loss mask stands beside the answers."""
-    return bool((document.get("mask") or {}).get("shift"))
+    found = document.get("mask") or {}
+    return bool(found.get("shift") or found.get("inverted"))
 
 
 def mask(document: dict[str, Any]) -> None:
@@ -217,11 +218,13 @@ def mask(document: dict[str, Any]) -> None:
         1: "begins one token late",
         -1: "begins one token early",
     }.get(found["shift"], "can't be judged: too few answers, or they begin alike")
+    if found["inverted"]:
+        said = "covers the prompts and leaves the answers out"
     first = found["first"]
     sides = first and (first["text"] or {name: " ".join(map(str, ids)) for name, ids in first["ids"].items()})
     edge = f" First edge: {safe(sides['out'])} :orange-background[**{safe(sides['in'])}**]" if sides else ""
     line = f"Loss mask of training, {found['spans']} answers: {said}.{edge}"
-    if found["shift"]:
+    if mask_is_off(document):
         st.warning(line, icon=":material/warning:")
     else:
         st.caption(line)

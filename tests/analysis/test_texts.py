@@ -1,11 +1,14 @@
 """Token ids alone: masks off by one, served text unlike training text; and what chance does to both."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from eagle3dash.analysis.findings import Evidence
+from eagle3dash.analysis.findings.diagnosis import _weighed
 from eagle3dash.analysis.findings.texts import loss_mask_shifted, off_distribution
 from eagle3dash.analysis.texts import first_edge, mask_edges, unlike
-from eagle3dash.records import Gap
+from eagle3dash.records import Finding, Gap
 
 HEAD, END, NEWLINE = [1, 500, 501, 198], 2, 198
 
@@ -38,6 +41,26 @@ def test_a_mask_is_early_too_where_texts_are_cut_before_the_answer_s_end():
     assert mask_edges(texts)["shift"] == -1
 
 
+def test_an_inverted_mask_is_told_from_a_mask_on_everything_or_nothing():
+    turned = [(tokens, 1 - mask) for tokens, mask in chats(20)]
+    found = mask_edges(turned)
+    assert found["shift"] is None and found["inverted"]["spans"] == 20
+    (told,) = loss_mask_shifted(Evidence(4, texts={"mask": found}))
+    assert (told.id, told.severity) == ("loss-mask-shifted", "warning") and "inverted" in told.title
+    for value in (0, 1):
+        found = mask_edges([(tokens, np.full_like(mask, value)) for tokens, mask in turned])
+        assert found["inverted"] is None
+        assert isinstance(loss_mask_shifted(Evidence(4, texts={"mask": found}))[0], Gap)
+
+
+def test_an_inverted_mask_of_several_turns_is_told_too():
+    pairs = [chats(20, seed=seed) for seed in (1, 2)]
+    several = [(np.concatenate([a, b]), np.concatenate([m, n])) for (a, m), (b, n) in zip(*pairs, strict=True)]
+    assert (mask_edges(several)["shift"], mask_edges(several)["inverted"]) == (0, None)
+    found = mask_edges([(tokens, 1 - mask) for tokens, mask in several])
+    assert found["inverted"]["spans"] == 40
+
+
 def test_the_first_edge_can_be_read():
     found = first_edge(chats(2), lambda ids: " ".join(map(str, ids)))
     start = 2 * len(HEAD) + 12 + 2
@@ -66,3 +89,13 @@ def test_texts_of_another_kind_are_told_from_those_of_chance():
     assert unlike(english[:5], code) is None
     assert off_distribution(Evidence(4, texts={"unlike": found}))[0].severity == "warning"
     assert not unlike(english[:12], [text.copy() for text in english[:12]])["differ"]  # the same texts again
+
+
+def test_other_prompts_behind_the_same_answers_stay_the_cause():
+    alignment = Finding("tokens-differ", "warning", "texts differ", {"same_answers": 0}, "compare")
+    kind = Finding("off-distribution", "warning", "another kind", {}, "train")
+    told = _weighed([alignment, kind])
+    assert [(f.id, f.severity) for f in told] == [("off-distribution", "warning"), ("tokens-differ", "info")]
+    same = replace(alignment, evidence={"same_answers": 6})
+    assert [f.id for f in _weighed([same, kind])] == ["tokens-differ", "off-distribution"]
+    assert _weighed([alignment]) == [alignment]

@@ -61,6 +61,13 @@ def unmasked(text: Made) -> None:
     text.mask = None
 
 
+def masked(value: int) -> Callable[[Made], None]:
+    def change(text: Made) -> None:
+        text.mask = torch.full_like(text.mask, value)
+
+    return change
+
+
 def reordered(order: tuple[int, ...]) -> Change:
     """The training capture's slots in another order, and named so."""
 
@@ -158,6 +165,8 @@ def harmless() -> Iterator[Fault]:
     yield fine("other prompts", other_answers)
     yield fine("serving cut short", cut("serving", 0, 120))
     yield fine("training cut short", cut("training", 0, 150))
+    yield fine("loss mask on everything", each("training", masked(1)))
+    yield fine("loss mask on nothing", each("training", masked(0)))
     yield fine("no loss mask", each("training", unmasked))
     yield fine("slots of training in another order", reordered((2, 0, 3, 1)))
     yield fine("training states without numbers", unnamed)

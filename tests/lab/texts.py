@@ -60,6 +60,20 @@ def moved_mask(by: int) -> Change:
     return change
 
 
+def inverted(_: Healthy, case: Case) -> None:
+    """The masks cover the prompts and leave the answers out."""
+    for text in case.training:
+        text.mask = 1 - text.mask
+
+
+def other_kind(_: Healthy, case: Case) -> None:
+    """Training texts in which other tokens are common: every answer of a third of its own tokens, behind its own head."""
+    for text in case.training:
+        answer = text.mask.nonzero()[:, 0]
+        text.ids = text.ids.clone()
+        text.ids[answer] = text.ids[answer] % 40 + 9000
+
+
 def holding(*kept: int) -> Change:
     """The training capture holds these states, and not all of those that the drafter was trained on."""
 
@@ -100,5 +114,7 @@ def training() -> Iterator[Fault]:
         yield Fault(f"training capture of {kept}", ("drafter-weak",), holding(*kept), felt=False)
     yield Fault("training capture after the final norm", ("normed-features",), normed, felt=False)
     yield Fault("training capture one token early", ("shifted-features",), moved_states(1), felt=False)
+    yield Fault("loss mask inverted", ("loss-mask-shifted",), inverted, felt=False)
+    yield Fault("training texts of another kind", ("off-distribution",), other_kind, felt=False)
     for by in (-1, 1):
         yield Fault(f"loss mask moved by {by:+d}", ("loss-mask-shifted",), moved_mask(by), felt=False)

@@ -86,9 +86,11 @@ def _weighed(findings: list[Finding]) -> list[Finding]:
     """Symptoms step back behind causes; then by severity, in the order of the registry."""
     errors = {f.id for f in findings if f.severity == "error"}
     explained = bool(errors - SYMPTOMS) or any(f.id == "drafter-weak" for f in findings)
+    unlike = any(f.id == "off-distribution" for f in findings)
     weighed = []
     for finding in findings:
-        if finding.id in SYMPTOMS and explained and finding.severity != "info":
+        symptom = explained if finding.id in SYMPTOMS else unlike and _of_other_texts(finding)
+        if symptom and finding.severity != "info":
             finding = dataclasses.replace(finding, severity="info", fix=fixes.EXPLAINED)
         elif finding.severity == "error" and errors & EXPLAINS.get(finding.id, set()):
             finding = dataclasses.replace(finding, severity="warning")
@@ -96,6 +98,11 @@ def _weighed(findings: list[Finding]) -> list[Finding]:
             finding = dataclasses.replace(finding, fix=fixes.WEAK_TOO)
         weighed.append(finding)
     return sorted(weighed, key=lambda finding: ORDER[finding.severity])
+
+
+def _of_other_texts(finding: Finding) -> bool:
+    """Token ids differ, and no answers are the same: the captures may never have been meant to be of one text."""
+    return finding.id == "tokens-differ" and not finding.evidence["same_answers"]
 
 
 # ---- words ---------------------------------------------------------------------------------------------------------

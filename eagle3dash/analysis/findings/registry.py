@@ -54,6 +54,8 @@ CHECKS = (
         ("drafter",),
         drafter_file.config_contradicts_weights,
     ),
+    Check("loss-mask-shifted", "training", "edges of the loss mask", ("training",), texts.loss_mask_shifted),
+    Check("off-distribution", "training", "served text, training text", ("training", "serving"), texts.off_distribution),
     Check(
         "low-vocab-coverage",
         "drafter file",
@@ -83,7 +85,5 @@ CHECKS = (
         ("drafter", "training", "replay_training"),
         training.drafter_weak,
     ),
-    Check("loss-mask-shifted", "training", "edges of the loss mask", ("training",), texts.loss_mask_shifted),
-    Check("off-distribution", "training", "served text, training text", ("training", "serving"), texts.off_distribution),
     Check("speed-not-acceptance", "engine", "windows without CUDA graphs", ("log",), logs.speed_not_acceptance),
 )
