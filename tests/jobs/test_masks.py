@@ -72,3 +72,17 @@ def test_own_masks_come_first(inputs):
 def test_nothing_to_borrow(inputs):
     assert found(inputs(serving=[(PROMPT, None)])) == ({}, None)
     assert found(inputs(training=[(PROMPT, None)], serving=[(PROMPT, None)])) == ({}, None)
+
+
+def test_inverted_masks_are_turned_around(inputs):
+    draw, chats = np.random.default_rng(3), []
+    for _ in range(10):
+        prompt, answer = draw.integers(10, 400, 9).tolist(), draw.integers(10, 400, 20).tolist()
+        ids = [1, 500, 501, *prompt, 2, 1, 502, 501, *answer, 2]
+        chats.append((ids, [0] * (len(ids) - 21) + [1] * 21))
+    turned = [(ids, [1 - value for value in mask]) for ids, mask in chats]
+    right = {index: mask for index, (_, mask) in enumerate(chats)}
+    bare = [(ids, None) for ids, _ in chats]
+    for training in (chats, turned):
+        built = inputs(training=training, serving=bare)
+        assert found(built, "training") == (right, "own") and found(built) == (right, "training")

@@ -47,7 +47,11 @@ def _inverted(found: dict[str, Any]) -> Finding:
         "The loss mask of the training capture is inverted: it covers prompts and leaves answers out "
         f"({found['spans']} answers begin where it ends)"
     )
-    evidence = {"answers_left_out": found["spans"], "share_of_the_most_frequent_token": found["shares"]}
+    evidence = {
+        "answers_left_out": found["spans"],
+        "replays_count": "the answers, with the mask turned around",
+        "share_of_the_most_frequent_token": found["shares"],
+    }
     return Finding("loss-mask-shifted", "warning", title, evidence, INVERTED_FIX)
 
 

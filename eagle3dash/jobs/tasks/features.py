@@ -17,6 +17,7 @@ from eagle3dash.analysis.pairs import Aligned
 from eagle3dash.analysis.texts import MOST_TEXTS, first_edge, mask_edges
 from eagle3dash.jobs.answers import Answer
 from eagle3dash.jobs.tasks.inputs import Inputs
+from eagle3dash.jobs.tasks.masks import righted
 from eagle3dash.records import Progress
 
 
@@ -42,7 +43,8 @@ def run(payload: dict[str, Any], progress: Progress, device: str) -> Answer:
     masks, decode = [text.loss_mask for text in training], vocabulary.decode if vocabulary else None
     tails = (_tail(pair, training[pair.training], serving[pair.serving], args) for pair in pairs if pair.after)
     document["behind"] = behind(tails, args["training_labels"], args["serving_labels"])
-    document["alignment"] = alignment(*ids, pairs, masks, decode)
+    answers = righted(training)
+    document["alignment"] = alignment(*ids, pairs, [answers.get(text.index) for text in training], decode)
     document["mask"] = _mask(ids[0], masks, decode)
     return Answer(payload["key"], "features", args, document, {"feature_position": pd.DataFrame(columns)})
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from eagle3dash.analysis.texts import MOST_TEXTS, mask_edges, unlike
 from eagle3dash.jobs.tasks.inputs import Inputs
-from eagle3dash.jobs.tasks.masks import masks
+from eagle3dash.jobs.tasks.masks import masks, righted
 
 
 def texts(payload: dict[str, Any], device: str) -> dict[str, Any]:
@@ -18,8 +18,10 @@ def texts(payload: dict[str, Any], device: str) -> dict[str, Any]:
     if inputs.record("training") is None:
         return found
     sample = range(min(len(inputs.record("training").sequences), MOST_TEXTS))
-    trained = [(text.tokens.numpy(), text.loss_mask) for text in inputs.texts("training", sample)]
-    masked = [(tokens, mask) for tokens, mask in trained if mask is not None]
+    sampled = list(inputs.texts("training", sample))
+    masked = [(text.tokens.numpy(), text.loss_mask) for text in sampled if text.loss_mask is not None]
+    answers = righted(sampled)
+    trained = [(text.tokens.numpy(), answers.get(text.index)) for text in sampled]
     if masked:
         found["mask"] = mask_edges(masked)
     if inputs.record("serving") is not None:
