@@ -8,6 +8,7 @@ from eagle3dash.analysis.findings.origin import foreign
 from eagle3dash.analysis.findings.training import drafter_weak
 
 SAME = {"alignment": {"aligned_tokens": 950, "serving_tokens": 1000}, "aligned_tokens": 950}
+MOVED = {**SAME, "lag": 1, "slot_lags": []}
 OTHER = {**SAME, "alignment": {"aligned_tokens": 0, "serving_tokens": 1000}}
 
 
@@ -38,6 +39,8 @@ def evidence(best, served, features=SAME, corrected=None):
         ((2.42, 2.3, 2.5), (2.7, 2.6, 2.8), SAME, False),  # a layer beside it
         ((1.7, 1.6, 1.8), (2.8, 2.5, 3.1), OTHER, False),  # other texts may be easier
         ((1.16, 1.10, 1.21), (2.6, 2.0, 3.2), OTHER, True),
+        ((1.7, 1.5, 1.9), (2.0, 1.8, 2.2), MOVED, True),
+        ((2.0, 1.8, 2.2), (1.7, 1.5, 1.9), MOVED, False),
     ],
 )
 def test_serving_features_must_be_far_better(best, served, features, told):

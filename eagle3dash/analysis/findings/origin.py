@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SAME_TEXT = 0.9  # share of the serving tokens that both captures hold
 PART, OTHER_TEXT = 0.5, 0.25  # of the tokens accepted on serving features; less where the texts are others
+MOVED = 0.9  # of the same, where the captures are moved against each other: a later token's state gives some away
 
 
 def best_of_training(e: Evidence) -> dict[str, Any] | None:
@@ -25,12 +26,15 @@ def best_of_training(e: Evidence) -> dict[str, Any] | None:
 
 
 def foreign(e: Evidence) -> bool:
-    """The intervals per row lie apart, and serving features give at least twice the accepted tokens."""
+    """The intervals per row lie apart, and serving features give at least twice the accepted tokens. Where one capture is
+    moved against the other, the one that gives more on the same rows is the right one."""
     fed, best = e.replays.get("serving"), best_of_training(e)
     if fed is None or best is None or None in (fed["row_accept_length"], fed["row_low"]):
         return False
     told = (e.features or {}).get("alignment") or {}
     same = (told.get("aligned_tokens") or 0) >= SAME_TEXT * max(told.get("serving_tokens") or 0, 1)
     highest = best["row_accept_length"] if best["high"] is None else best["high"]
+    if same and e.features.get("lag"):
+        return best["row_accept_length"] < 1.0 + MOVED * (fed["row_accept_length"] - 1.0)
     most = 1.0 + (PART if same else OTHER_TEXT) * (fed["row_accept_length"] - 1.0)
     return highest < fed["row_low"] and best["row_accept_length"] < most
