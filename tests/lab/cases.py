@@ -22,7 +22,8 @@ def features() -> list[Fault]:
 def everything(turn: int = 0) -> list[Fault]:
     """All cases. `turn` moves the logs on by so many."""
     beside = [*with_logs(features(), turn), *with_logs(pairs(), turn)]
-    return [*beside, *logs.engines(), *of_the_file(), *texts.training(), *harmless()]
+    whole = [replace(fault, whole=True) for fault in (*of_the_file(), *texts.training())]
+    return [*beside, *logs.engines(), *whole, *harmless()]
 
 
 def of_the_file() -> list[Fault]:
@@ -88,4 +89,5 @@ def pairs() -> list[Fault]:
 def _pair(of: Sequence[Fault]) -> Fault:
     names = tuple(name for fault in of for name in fault.names)
     change, felt = both(*(fault.change for fault in of)), all(fault.felt for fault in of)
-    return Fault(" + ".join(fault.title for fault in of), names, change, names, felt)
+    whole = any(fault.title in {each.title for each in drafters.drafters()} for fault in of)
+    return Fault(" + ".join(fault.title for fault in of), names, change, names, whole, felt)

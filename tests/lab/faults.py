@@ -27,6 +27,7 @@ class Fault:
     names: tuple[str, ...]
     change: Change
     all: tuple[str, ...] = ()
+    whole: bool = False  # told by all of the demo's texts only
     felt: bool = True  # the loss must be told as an error (False: other texts, whose loss proves nothing)
 
 

@@ -14,18 +14,20 @@ from tests.lab.cases import everything
 from tests.lab.healthy import Healthy
 from tests.lab.table import Row, tried
 
-LAB: list[Healthy] = []  # of this process
+LAB: dict[bool, Healthy] = {}  # of this process: on some texts, and on the whole demo
 
 
 def prepare(folder: str, texts: Sequence[int]) -> None:
-    """The healthy run of a worker."""
+    """The healthy runs of a worker."""
     torch.set_num_threads(1)
-    LAB.append(Healthy(Path(tempfile.mkdtemp(dir=folder)), texts))
+    LAB[False] = Healthy(Path(tempfile.mkdtemp(dir=folder)), texts)
+    LAB[True] = Healthy(Path(tempfile.mkdtemp(dir=folder)))
 
 
 def one(title: str) -> Row:
     """The case of this title; without its change, a closure, which no process can be sent."""
-    row = tried(LAB[0], [fault for fault in everything() if fault.title == title])[0]
+    fault = next(fault for fault in everything() if fault.title == title)
+    row = tried(LAB[fault.whole], [fault])[0]
     print(row.text(), flush=True)
     return row.bare()
 
