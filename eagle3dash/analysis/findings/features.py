@@ -58,8 +58,9 @@ def _dead(e: Evidence) -> dict[int, dict[str, int]]:
 
 
 def _first_rows(e: Evidence) -> dict[int, float]:
-    """Slots whose first rows are not training's, though others are; clipped ones are told as such."""
-    known = {s.slot: s.numbers for s in e.wiring.slots if s.how in ("match", "noisy") and not s.numbers.get("clipped")}
+    """Slots whose first rows are not training's, though all others are; clipped ones are told as such."""
+    known = {s.slot: s.numbers for s in e.wiring.slots if s.how in ("match", "noisy")}
+    known = {slot: numbers for slot, numbers in known.items() if not (numbers.get("clipped") or numbers.get("break"))}
     errors = {slot: (numbers.get("first_row") or {}).get("relative_error") for slot, numbers in known.items()}
     return {slot: error for slot, error in errors.items() if error is not None and error >= FIRST_ROW}
 
