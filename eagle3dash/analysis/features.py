@@ -60,7 +60,7 @@ def compare(
         document["tests"] = [{"serving_slot": m, **tests} for m, (_, tests) in enumerate(found)]
         document["forensics"] = [{"serving_slot": m, **each} for m, (each, _) in enumerate(found)]
         for m, (each, _) in enumerate(found):
-            if "training_slot" in each and each["how"] != "unknown":
+            if "training_slot" in each:
                 document["forensics"][m] |= outliers(pairs, m, each["training_slot"], slot_lags[m])
         document["worst"] = [_worst(columns, each, m) for m, (each, _) in enumerate(found)]
     return document, columns

@@ -303,6 +303,7 @@ def spoiled() -> Iterator[Fault]:
     yield Fault("int4 by channel, slot 2", precision, rewritten(by_channel(4), (2,)))
     yield Fault("cut off at 448", precision, rewritten(clamped(448.0)))
     yield Fault("cut off at 100, slot 2", precision, rewritten(clamped(100.0), (2,)))
+    yield Fault("cut off at 4", precision, rewritten(clamped(4.0)))
     yield Fault("64 channels empty, slot 2", corrupt, rewritten(emptied(64, 128), (2,)))
     yield Fault("half of the channels empty", corrupt, rewritten(emptied(288, 576)))
     yield Fault("first row is the second", corrupt, broken(lambda n: slice(0, 1), lambda s: s.roll(-1, 0)))

@@ -39,13 +39,15 @@ def identified(features: dict[str, Any], fed: Sequence[int], trained: Sequence[A
         numbers = {key: cell[key] for key in ("relative_error", "next_error", "cosine", "norm_ratio")}
         numbers |= {key: value for key, value in test.items() if key not in ("how", "nearest", "serving_slot")}
         state = states[test["training_slot"]] if "training_slot" in test else None
-        if test["how"] in ADDED and (test["error"] or 0.0) < (REORDERED if test["how"] == "blocks" else EXPLAINED):
+        own = trained[place] if trained and len(trained) == len(fed) and trained[place] in states else None
+        if test.get("clipped") and test["how"] != "match":  # what is cut off looks like a norm, or like nothing
+            out.append((slot, state if own is None else own, "noisy", numbers))
+        elif test["how"] in ADDED and (test["error"] or 0.0) < (REORDERED if test["how"] == "blocks" else EXPLAINED):
             out.append((slot, state, test["how"], numbers))
         elif test["how"] == "match":
             how = "match" if test["error"] is None or test["error"] < NOISE else "near" if layers else "noisy"
             out.append((slot, state, how, numbers))
         else:
-            own = trained[place] if trained and len(trained) == len(fed) and trained[place] in states else None
             how = "output" if own is not None and _output(test, states.index(own)) else "unknown"
             out.append((slot, own if how == "output" else None, how, numbers | {"nearest_state": state}))
     return out
