@@ -23,6 +23,7 @@ from eagle3dash.records import DrafterSpec, Rope
 Features = list[Tensor]  # A x [S, Ht]
 THETAS = (1e4, 5e4, 1e5, 5e5, 1e6)
 LAGS = (-2, -1, 1, 2)
+STILL = 1e9  # linear scaling at which all tokens stand at one position; another start for all changes nothing in RoPE
 LLAMA3 = {"kind": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position": 8192}
 LARGEST = 448.0  # of float8 e4m3
 WORDS = {  # switch -> what it is called when it is set
@@ -132,6 +133,8 @@ def _rope(spec: DrafterSpec) -> Iterator[Change]:
         yield switched({"rope": plain}, "RoPE without scaling", "rope")
     else:
         yield switched({"rope": replace(own, **LLAMA3)}, "RoPE scaled as in Llama 3.1", "rope")
+    still = Rope(kind="linear", theta=own.theta, factor=STILL, interleaved=own.interleaved)
+    yield switched({"rope": still}, "RoPE without positions, as where they stand still", "rope")
     pairs = "RoPE on halves, as in Llama" if own.interleaved else "RoPE on neighbouring pairs, as in GPT-J"
     yield switched({"rope": replace(own, interleaved=not own.interleaved)}, pairs, "rope")
 

@@ -89,6 +89,8 @@ def test_the_healthy_drafter_gains_by_nothing_and_its_replays_are_kept(shared):
     document = questions.answer(shared, Question("changes", "story-fixed", {"capture": "training"}))
     assert document["best"] is None and not any(row["clear"] for row in document["rows"])
     assert round(document["baseline"]["row_accept_length"], 4) == 2.0226
+    still = next(row for row in document["rows"] if row["change"].startswith("RoPE without positions"))
+    assert still["difference"] < -0.1 and still["likelier"] < -0.1  # it does read positions
     families = {row["family"] for row in document["rows"]}
     assert {"norms", "rope", "vocabulary", "head", "lag", "precision", "post-norm", "states"} <= families
     rows = {tuple(row["sets"].get("states", ())): row for row in ranked(document)}
