@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tests.lab import drafters, faults, logs, texts
+from tests.lab import drafters, faults, logs, spoiled, texts
 from tests.lab.faults import Fault
 from tests.lab.harmless import harmless
 from tests.lab.healthy import Case, Change, Healthy
@@ -16,7 +16,7 @@ LOGS = (("vLLM log", logs.vllm), ("SGLang log", logs.sglang), ("the healthy log"
 
 def features() -> list[Fault]:
     """Faults of served features."""
-    return [*faults.wiring(), *faults.changed(), *faults.spoiled(), *texts.tokens()]
+    return [*faults.wiring(), *faults.changed(), *spoiled.spoiled(), *texts.tokens()]
 
 
 def everything(turn: int = 0) -> list[Fault]:

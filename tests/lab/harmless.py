@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from tests.lab import logs
-from tests.lab.faults import Fault, noisy, rewritten
+from tests.lab.faults import Fault, rewritten
 from tests.lab.healthy import Case, Change, Healthy, Made
+from tests.lab.spoiled import noisy
 
 
 def each(role: str, change: Callable[[Made], None]) -> Change:

@@ -86,8 +86,9 @@ def trained_with(e: Evidence) -> list[Finding]:
 
 
 def steps(document: dict[str, Any]) -> list[Row]:
-    """The rows of the best changes, in the order in which they were made."""
-    names, rows, found = document["best"]["changes"], document["rows"] + document["stacked"], []
+    """The rows of the best changes, in the order in which they were made. A stacked row on top of nothing is of other
+    states, tried because nothing helped the first: where there is one, it is the one that gained."""
+    names, rows, found = document["best"]["changes"], document["stacked"] + document["rows"], []
     for at, name in enumerate(names):
         found += [row for row in rows if row["change"] == name and row["on"] == names[:at]][:1]
     return found
@@ -96,7 +97,7 @@ def steps(document: dict[str, Any]) -> list[Row]:
 def _trained(document: dict[str, Any], row: Row, switch: str, role: str) -> Finding:
     identity, words = CAUSES[switch]
     before, after = row["row_accept_length"] - row["difference"], row["row_accept_length"]
-    base = f"with {' and '.join(row['on'])}" if row["on"] else "as its files say"
+    base = f"with {' and '.join(row['on'])}" if row["on"] else _as_is(document, row)
     title = (
         f"The drafter was trained with {words}: {before:.2f} tokens per row on {role} features {base}, "
         f"{after:.2f} with {row['change']}{' as well' if row['on'] else ''}{_likelihood(row)}"
@@ -105,6 +106,11 @@ def _trained(document: dict[str, Any], row: Row, switch: str, role: str) -> Find
     severity: Severity = "error" if share >= LOSS else "warning"
     evidence = {**_evidence(document, row, role), "tried": len(document["rows"]), "states": document["best"]["states"]}
     return Finding(identity, severity, title, evidence, fixes.MISREAD[switch])
+
+
+def _as_is(document: dict[str, Any], row: Row) -> str:
+    states = ", ".join(map(str, document["best"]["states"]))
+    return "as its files say" if row in document["rows"] else f"with states {states}"
 
 
 def _likelihood(row: Row) -> str:
@@ -121,7 +127,7 @@ def _evidence(document: dict[str, Any], row: Row, role: str) -> dict[str, Any]:
         "change": row["change"],
         "sets": row["sets"],
         "before": {name: document["baseline"][name] for name in (*names, "row_survival")}
-        if not row["on"]
+        if row in document["rows"]
         else {"row_accept_length": row["row_accept_length"] - row["difference"]},
         "after": {name: row[name] for name in (*names, "row_survival")},
         "difference": {"mean": row["difference"], "low": row["difference_low"], "high": row["difference_high"]},
